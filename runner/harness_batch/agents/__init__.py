@@ -1,0 +1,1 @@
+"""The agents door: Markdown with front matter in, frozen records out."""

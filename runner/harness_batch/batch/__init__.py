@@ -1,0 +1,1 @@
+"""Many sessions: scheduling, concurrency, resume."""

@@ -1,0 +1,1 @@
+"""The configuration door: files and environment in, one frozen record out."""

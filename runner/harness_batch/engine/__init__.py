@@ -1,0 +1,1 @@
+"""One session: decide, call the model, run tools, judge the result."""

@@ -1,0 +1,1 @@
+"""Rules, shell commands and the judge. Pure."""

@@ -1,0 +1,1 @@
+"""From recipes to items: matrix, digests, effective settings. Pure."""

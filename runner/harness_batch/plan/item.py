@@ -1,0 +1,36 @@
+"""One item of the plan: everything decided, nothing run."""
+
+from attrs import frozen
+
+from harness_batch.agents.record import Agent
+from harness_batch.limits import Limits
+from harness_batch.messages import JsonObject, ModelRef
+from harness_batch.recipe.record import Recipe
+from harness_batch.rules import Rule
+
+
+@frozen(kw_only=True)
+class Item:
+    """A recipe with one row of its matrix, on one repository."""
+
+    key: str
+    """`recipe/axis=value,...`, with `@repo` when there are several; stable from night to night."""
+    folder: str
+    """The key as one path segment."""
+    digest: str
+    """Hash (blake2b, hex) of everything that changes the answer."""
+    recipe: Recipe
+    params: JsonObject
+    matrix: JsonObject
+    agent: Agent
+    models: tuple[ModelRef, ...]
+    """The model and its fallbacks, in order."""
+    rules: tuple[Rule, ...]
+    """The whole stack: defaults, config, agent, recipe, command line. The last match wins."""
+    limits: Limits
+    """Effective: the lowest of all who declare, defaults filled in."""
+    repo: str
+    """Absolute path of the repository."""
+    ref: str
+    base_sha: str | None
+    """The pinned base commit; None for a repository without a commit."""

@@ -1,0 +1,45 @@
+"""The words for running programs: a command, how it ended, and who runs it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from attrs import Factory, frozen
+
+
+@frozen(kw_only=True)
+class Command:
+    """One program to run, with an empty stdin."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str] = Factory(dict)
+    """Added to (and winning over) the launcher's allow-listed environment."""
+    timeout: float | None = None
+    """Seconds; then the whole process tree is killed."""
+
+
+@frozen(kw_only=True)
+class CommandEnd:
+    """How it ended. `exit_code` is negative for a signal, None after a timeout."""
+
+    exit_code: int | None
+    timed_out: bool
+    duration_s: float
+
+
+class Launcher(Protocol):
+    """Runs commands inside one session's sandbox and leaves nothing alive behind."""
+
+    async def run(
+        self,
+        command: Command,
+        stdout: Callable[[bytes], None],
+        stderr: Callable[[bytes], None] | None = None,
+    ) -> CommandEnd:
+        """Run to the end; without `stderr` both streams arrive interleaved at `stdout`.
+
+        Background children are killed when the command's own process has ended, and the whole
+        tree on cancellation. Raises: SandboxError when the program cannot be started.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The recipe door: text in, frozen records out, all faults at once."""

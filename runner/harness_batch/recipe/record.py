@@ -1,0 +1,143 @@
+"""A recipe after the door: rendered for one item, frozen, with no question left open."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from attrs import Factory, frozen
+
+from harness_batch.limits import Limits
+from harness_batch.messages import JsonObject
+from harness_batch.rules import Rule
+
+InputType = Literal["string", "number", "boolean", "date", "file", "select"]
+Requirement = Literal["required", "optional", "user_prompt"]
+
+
+@frozen(kw_only=True)
+class Parameter:
+    """A declared parameter; `user_prompt` without a default counts as required."""
+
+    key: str
+    input_type: InputType = "string"
+    requirement: Requirement = "required"
+    description: str = ""
+    default: Any = None
+    options: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class SandboxWish:
+    """What the recipe wants of the sandbox."""
+
+    network: Literal["none", "all"] | tuple[str, ...] = "all"
+    declared_network: bool = False
+    write: tuple[str, ...] = ()
+    need: tuple[str, ...] = ()
+    external: bool = False
+
+
+@frozen(kw_only=True)
+class WorkspaceWish:
+    """Where the session works."""
+
+    repo: str = "."
+    ref: str = "HEAD"
+    path: str = "."
+    mode: Literal["worktree", "in-place"] = "worktree"
+    setup: tuple[str, ...] = ()
+    setup_network: Literal["none", "all"] = "all"
+    submodules: bool = False
+
+
+@frozen(kw_only=True)
+class Check:
+    """A shell command that decides passed or failed."""
+
+    name: str
+    run: str
+    timeout: float = 600.0
+
+
+@frozen(kw_only=True)
+class Expectations:
+    """What must hold of the result; None is no expectation."""
+
+    patch: Literal["required", "optional", "none"] | None = None
+    answer: Literal["nonempty"] | None = None
+    max_files: int | None = None
+    max_cost_usd: Decimal | None = None
+    tools_used: tuple[str, ...] = ()
+    tools_unused: tuple[str, ...] = ()
+    touches: tuple[str, ...] = ()
+    """Every changed path must match one of these globs, and at least one path must have changed."""
+
+
+PROTECTED = (
+    ".github/**",
+    ".harness/**",
+    "harness.jsonc",
+    "AGENTS.md",
+    "**/AGENTS.md",
+    "CLAUDE.md",
+    "**/CLAUDE.md",
+    ".claude/**",
+    ".gemini/**",
+    ".mcp.json",
+    "opencode.json",
+)
+"""Paths that a patch may not touch unless the recipe declares `patch.protect` itself."""
+
+
+@frozen(kw_only=True)
+class PatchRules:
+    """What a patch may touch; globs are pathspec (gitignore) patterns."""
+
+    allow: tuple[str, ...] = ()
+    """Empty: everything that is not protected."""
+    protect: tuple[str, ...] = PROTECTED
+    max_files: int = 100
+    max_bytes: int = 4_194_304
+    message: str | None = None
+
+
+@frozen(kw_only=True)
+class Extension:
+    """A goose extension that this version serves with its own tools."""
+
+    type: Literal["builtin"]
+    name: Literal["developer", "todo"]
+
+
+@frozen(kw_only=True)
+class Recipe:
+    """One item's recipe, templates rendered."""
+
+    file: Path
+    name: str
+    title: str = ""
+    description: str = ""
+    instructions: str = ""
+    """Goes into the system prompt."""
+    prompt: str = ""
+    """The user's message."""
+    models: tuple[str, ...] = ()
+    """`PROVIDER/MODEL`, fallbacks in order; empty: the configuration's. A relative
+    `scripted/FILE` is made absolute from the recipe's folder."""
+    small_model: str | None = None
+    agent: str = "build"
+    temperature: float | None = None
+    permissions: tuple[Rule, ...] = ()
+    on_denial: Literal["continue", "fail"] | int = "continue"
+    sandbox: SandboxWish = Factory(SandboxWish)
+    env: tuple[str, ...] = ()
+    """Names or globs of environment variables that tools see."""
+    workspace: WorkspaceWish = Factory(WorkspaceWish)
+    limits: Limits = Factory(Limits)
+    context: tuple[str, ...] = ()
+    """Globs of workspace files attached to the prompt."""
+    checks: tuple[Check, ...] = ()
+    expect: Expectations = Factory(Expectations)
+    patch: PatchRules = Factory(PatchRules)
+    response_schema: JsonObject | None = None
+    extensions: tuple[Extension, ...] = ()

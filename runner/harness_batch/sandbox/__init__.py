@@ -1,0 +1,1 @@
+"""Running programs for the agent so that nothing survives or leaks."""

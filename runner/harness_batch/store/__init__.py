@@ -1,0 +1,1 @@
+"""Journal, database and history: what happened, written down once."""

@@ -1,0 +1,1 @@
+"""The folder a session works in, and the patch it leaves."""
