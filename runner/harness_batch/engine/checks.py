@@ -37,12 +37,12 @@ class Tail:
 
 
 async def run_shell(
-    launcher: Launcher, script: str, cwd: Path, timeout: float
+    launcher: Launcher, script: str, cwd: Path, seconds: float
 ) -> tuple[CommandEnd, str]:
     """Run a bash script; the end of its output comes with how it ended. Raises: SandboxError."""
     tail = Tail()
     argv = ("bash", "--noprofile", "--norc", "-c", script)
-    end = await launcher.run(Command(argv=argv, cwd=cwd, timeout=timeout), tail.take)
+    end = await launcher.run(Command(argv=argv, cwd=cwd, timeout=seconds), tail.take)
     return end, tail.text()
 
 

@@ -51,7 +51,7 @@ class Spend:
     tokens_per_character: float = field(default=FIRST_TOKENS_PER_CHARACTER)
 
     def allow(self, characters: int, info: ModelInfo) -> Allowance | Stopped:
-        """Reserve one call with a request of that many characters, or say which limit forbids it."""
+        """Reserve a call with a request of that many characters, or say which limit forbids it."""
         estimate = ceil(characters * self.tokens_per_character)
         output = self._output_ceiling(estimate, info)
         if self.limits.tokens is not None:
