@@ -1,4 +1,4 @@
-"""The agents door: bundled Markdown files, and what the configuration adds to or changes in them."""
+"""The agents door: bundled Markdown files, and what the configuration adds or changes."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -21,21 +21,44 @@ class Declared(Protocol):
     """An agent as the configuration declares it; None was not said."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Key of the table."""
+        ...
+
     @property
-    def description(self) -> str | None: ...
+    def description(self) -> str | None:
+        """One line for people and for a delegating model."""
+        ...
+
     @property
-    def mode(self) -> Literal["primary", "subagent", "all"] | None: ...
+    def mode(self) -> Literal["primary", "subagent", "all"] | None:
+        """Who may start it."""
+        ...
+
     @property
-    def model(self) -> str | None: ...
+    def model(self) -> str | None:
+        """`PROVIDER/MODEL`."""
+        ...
+
     @property
-    def temperature(self) -> float | None: ...
+    def temperature(self) -> float | None:
+        """Sampling temperature."""
+        ...
+
     @property
-    def steps(self) -> int | None: ...
+    def steps(self) -> int | None:
+        """Limit of model replies."""
+        ...
+
     @property
-    def rules(self) -> tuple[Rule, ...]: ...
+    def rules(self) -> tuple[Rule, ...]:
+        """With source `agent:NAME`."""
+        ...
+
     @property
-    def prompt(self) -> str | None: ...
+    def prompt(self) -> str | None:
+        """Markdown for the system prompt."""
+        ...
 
 
 def load_agents(extra: Iterable[Declared] = ()) -> dict[str, Agent]:

@@ -21,8 +21,11 @@ _HEAD = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)(.*)\Z", re.DOTALL | r
 _SCALARS = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+)
+_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq", *(s[0] for s in _SCALARS))
 )
 
 
@@ -47,14 +50,14 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own way
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]  # PyYAML is untyped here
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # as above
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # untyped in PyYAML
             raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
         return super().compose_node(parent, index)
 
 
 for _name, _form, _first in _SCALARS:
-    _Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]  # PyYAML is untyped here
+    _Loader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_name}", re.compile(f"(?:{_form})$"), list(_first)
     )
 
@@ -84,13 +87,13 @@ def _tree(
         root = loader.get_single_node()
         for path, mark, told in _checked(root, (), places):
             faults.append(Fault(file, mark.line + 2, mark.column + 1, f"{told}{_at(path)}"))
-        head = {} if faults or root is None else loader.construct_document(root)  # type: ignore[no-untyped-call]  # as above
+        head = {} if faults or root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 2, mark.column + 1) if mark else (1, 1)
+        where = error.problem_mark or error.context_mark
+        line, column = (1, 1) if where is None else (where.line + 2, where.column + 1)
         faults.append(Fault(file, line, column, f"is not YAML: {error.problem or error.context}"))
         return {}
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         faults.append(Fault(file, 1, 1, f"is not YAML: {str(error)[:200]}"))
         return {}
     finally:
@@ -111,7 +114,7 @@ def _checked(
     if node is None:
         return
     places.setdefault(path, (node.start_mark.line + 2, node.start_mark.column + 1))
-    if not node.tag.startswith("tag:yaml.org,2002:") or node.tag.endswith(("binary", "timestamp")):
+    if node.tag not in _TAGS:
         yield path, node.start_mark, f"the tag {node.tag} is not allowed"
     match node:
         case yaml.MappingNode():
