@@ -16,14 +16,13 @@ class Budget:
     parent: "Budget | None" = None
     spent: Decimal = field(default=Decimal(0))
     reserved: Decimal = field(default=Decimal(0))
+    exhausted: bool = False
+    """A call was refused because it did not fit here."""
 
     def left(self) -> Decimal | None:
         """What a new call may cost at most, here and above; None is no limit."""
-        lefts = [] if self.limit is None else [self.limit - self.spent - self.reserved]
-        above = self.parent.left() if self.parent else None
-        if above is not None:
-            lefts.append(above)
-        return min(lefts, default=None)
+        lefts = (self._own_left(), self.parent.left() if self.parent else None)
+        return min((left for left in lefts if left is not None), default=None)
 
     def reserve(self, amount: Decimal) -> bool:
         """Hold `amount` here and above; False (and nothing held) when it does not fit."""
@@ -33,12 +32,25 @@ class Budget:
         self._hold(amount)
         return True
 
+    def refuse(self) -> None:
+        """Note that a call did not fit, on the level that had the least left."""
+        level, tightest, least = self.parent, self, self._own_left()
+        while level is not None:
+            left = level._own_left()  # noqa: SLF001  # the same record, one level up
+            if left is not None and (least is None or left < least):
+                tightest, least = level, left
+            level = level.parent
+        tightest.exhausted = True
+
     def settle(self, reserved: Decimal, actual: Decimal) -> None:
         """Give a reservation back and count what the call really cost."""
         self.reserved -= reserved
         self.spent += actual
         if self.parent:
             self.parent.settle(reserved, actual)
+
+    def _own_left(self) -> Decimal | None:
+        return None if self.limit is None else self.limit - self.spent - self.reserved
 
     def _hold(self, amount: Decimal) -> None:
         self.reserved += amount

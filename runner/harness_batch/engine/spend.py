@@ -106,6 +106,7 @@ class Spend:
             Decimal("1e-9"), rounding=ROUND_CEILING
         )
         if output < LEAST_OUTPUT_TOKENS or not self.budget.reserve(usd):
+            self.budget.refuse()
             limit = self.limits.cost_usd if self.limits.cost_usd is not None else "the run's"
             return Stopped("max_cost", _over("cost_usd", limit, self.budget.spent))
         return Allowance(output, estimate + output, usd)

@@ -58,7 +58,7 @@ class StopSignal:
         if trio.current_time() >= self.deadline:
             return Stopped("max_time", f"the limit seconds ({self.limits.seconds:g}) is used up")
         seconds = self.limits.working_seconds
-        return Stopped("max_working_time", f"the limit working_seconds ({seconds:g}) is used up")
+        return Stopped("max_working_seconds", f"the limit working_seconds ({seconds:g}) is used up")
 
 
 _WORDS = {

@@ -128,7 +128,7 @@ class ToolRunner:
         )
         result = await tool.run(valid, self.context, taken.call.call_id)
         size = len(result.output.encode("utf-8", "replace"))
-        output = await shorten(result, self.context.outputs, taken.call.call_id)
+        output = shorten(result, self.context.outputs, taken.call.call_id)
         self.window.add(fingerprint, output)
         if name == FINAL_OUTPUT and result.status == "completed":
             self.final_output = json.dumps(valid, ensure_ascii=False)

@@ -94,7 +94,7 @@ def _after(now: Situation, reply: Turn) -> Next:
     if now.reminders < MAX_SCHEMA_REMINDERS:
         return Remind(SCHEMA_NOTE)
     detail = f"no valid final_output after {now.reminders} reminders"
-    return Stop(Stopped("output_schema", detail, reply.text()))
+    return Stop(Stopped("schema", detail, reply.text()))
 
 
 def _cut_short(now: Situation, reply: Turn) -> Stopped | None:

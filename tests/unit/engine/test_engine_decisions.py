@@ -92,7 +92,7 @@ def test_the_next_step_follows_from_the_newest_reply(
                 "needs_final_output": True,
                 "reminders": 3,
             },
-            "output_schema",
+            "schema",
         ),
     ],
 )

@@ -1,0 +1,87 @@
+"""After a run: the database completed, merged into the history, and every report written.
+
+Also what `report` does again later: reports are made from the database alone.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from harness_batch.errors import StorageError, UsageError
+from harness_batch.store.disk import write_bytes
+from harness_batch.store.folder import RunFolder
+from harness_batch.store.history import merge
+from harness_batch.store.projection import ensure
+from harness_batch_reports import junit, markdown, result_json, transcript
+from harness_batch_reports.read import read_run, read_session
+from harness_batch_reports.records import BatchReport, ReportError, Session
+
+
+@frozen(kw_only=True)
+class Copies:
+    """Where further copies of reports are wanted."""
+
+    dialect: str = "plain"
+    junit: Path | None = None
+    summary: Path | None = None
+    project: Path | None = None
+    """The checkout that paths in reports are relative to."""
+
+
+def reported(folder: RunFolder, run_id: str | None = None) -> BatchReport:
+    """The finished run, its database rebuilt first when it does not agree with the journal.
+
+    Raises: StorageError, UsageError.
+    """
+    if folder.journal.exists():
+        ensure(folder.journal, folder.database)
+    try:
+        return read_run(folder.database, run_id)
+    except ReportError as error:
+        raise UsageError(str(error)) from error
+
+
+def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Mapping[str, Path]:
+    """junit.xml, summary.md, result.json and a transcript per attempt; paths by what they are.
+
+    Raises: StorageError.
+    """
+    xml = junit.render(report, copies.dialect, copies.project)
+    page = markdown.summary(report).encode()
+    texts = {
+        folder.junit: xml,
+        folder.summary: page,
+        folder.result: result_json.as_text(result_json.result(report)).encode(),
+    }
+    if copies.junit:
+        texts[copies.junit] = xml
+    if copies.summary:
+        texts[copies.summary] = page
+    for session in report.sessions:
+        texts |= _transcript(folder, session)
+    for path, data in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, data)
+    return {
+        "junit": copies.junit or folder.junit,
+        "summary": copies.summary or folder.summary,
+        "result": folder.result,
+        "database": folder.database,
+    }
+
+
+def into_history(folder: RunFolder, history: Path) -> str | None:
+    """Merge the run; words on the failure when it does not work: the run itself has lost nothing."""
+    try:
+        merge(folder.database, history)
+    except StorageError as error:
+        return f"{error}; the run is complete in {folder.path}"
+    return None
+
+
+def _transcript(folder: RunFolder, session: Session) -> dict[Path, bytes]:
+    if session.folder is None or not session.attempts:
+        return {}
+    text = transcript.markdown(read_session(folder.database, session.session_id))
+    return {folder.attempt(session.folder, session.attempts).transcript: text.encode()}
