@@ -163,16 +163,14 @@ class Line:
     async def _send(self, body: bytes) -> httpx.Response:
         seconds = self.settings.connect_timeout + self.settings.first_byte_timeout
         request = self._client.build_request("POST", self._url, content=body)
-        response: httpx.Response | None = None
-        with trio.move_on_after(seconds):
-            try:
-                response = await self._client.send(request, stream=True)
-            except LOST as error:
-                raise self.failed(error) from error
-        if response is None:
+        try:
+            with trio.fail_after(seconds):
+                return await self._client.send(request, stream=True)
+        except trio.TooSlowError:
             within = f"{self.settings.first_byte_timeout:g} s"
-            raise ProviderTimeout(f"{self.settings.name}: no answer within {within}")
-        return response
+            raise ProviderTimeout(f"{self.settings.name}: no answer within {within}") from None
+        except LOST as error:
+            raise self.failed(error) from error
 
     async def _refusal(self, response: httpx.Response, kind: str) -> ProviderError:
         body = await _head(response)

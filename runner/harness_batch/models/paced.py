@@ -58,6 +58,7 @@ class PacedStream(httpcore.AsyncNetworkStream):
         """A reply's head is in: from now on say when nothing is left, and keep the pace."""
         self._batched_since = trio.current_time()
         self._last_read = LITTLE_BYTES
+        self._abandoned = False
 
     def end_batches(self) -> None:
         """The reply is read; the connection may be used again."""
@@ -165,11 +166,12 @@ class Batches:
             with suppress(_AbandonedError):
                 await self._step()
 
-    async def _step(self) -> "bytes | _Mark | None":
+    async def _step(self) -> bytes | _Mark | None:
         if self._waiting is None:
             self._waiting = _running(anext(self._pieces))
+        outcome: bytes | _Mark
         try:
-            outcome: bytes | _Mark = await _Step(self._waiting)
+            outcome = await _Step(self._waiting)
         except StopAsyncIteration:
             self._waiting = None
             return None
@@ -200,7 +202,7 @@ class _Step:
         except StopIteration as done:
             piece: bytes = done.value
             return piece
-        return DRAINED
+        return _Mark.DRAINED
 
 
 def _running(awaitable: Awaitable[bytes]) -> Generator[Any, Any, bytes]:

@@ -33,7 +33,8 @@ _TOO_LONG = re.compile(
     r"""prompt\ (is\ )?too\ long
     | context[_ ]length[_ ]exceeded | context[_ ](window|size|length)[_ ]exceed
     | (maximum|model's)\ context\ length | maximum\ (prompt|model|input)\ length
-    | max_(model|seq)_len | (exceed\w*|over|larger\ than)\ [^.]{0,60}\bcontext\b
+    | maximum\ allowed\ input\ length | max_(model|seq)_len
+    | exceed\w*\ [^.]{0,60}\bcontext\ (window|length|size|limit)
     | context\ (window|length|size)[^.]{0,40}exceed | greater\ than\ the\ context
     | input\ (is\ )?too\ long | reduce\ the\ length\ of\ the
     | exceed_context_size | input\ token\ count[^.]*exceeds
@@ -83,6 +84,8 @@ class Refusal:
     """`type` and `code` of the error object, lower case."""
     retry_after: float | None = field(default=None, kw_only=True)
     """Seconds."""
+    under_way: bool = field(default=False, kw_only=True)
+    """Said under a good HTTP status; `status` is what the codes stand for."""
 
 
 def one_line(text: str, secret: str | None = None, limit: int = EXCERPT_CHARACTERS) -> str:
@@ -119,42 +122,52 @@ def by_codes(refusal: Refusal) -> Refusal:
     """The refusal with the status that its codes stand for: it came under a good one."""
     known = [_BY_CODE[code] for code in refusal.codes if code in _BY_CODE]
     numbers = [int(code) for code in refusal.codes if re.fullmatch(r"[45]\d\d", code)]
-    return evolve(refusal, status=next(iter((*numbers, *known)), None))
+    return evolve(refusal, status=next(iter((*numbers, *known)), None), under_way=True)
 
 
 def typed(refusal: Refusal, provider: str, hint: str, secret: str | None) -> ProviderError:
     """The error to raise. `hint` says where the key comes from."""
-    status = refusal.status
     said = one_line(refusal.message, secret)
-    head = f"{provider}: HTTP {status}" if status else f"{provider}: error in the stream"
-    text = f"{head}: {said}" if said else head
+    place = "error in the stream" if refusal.under_way else f"HTTP {refusal.status}"
+    text = f"{provider}: {place}: {said}" if said else f"{provider}: {place}"
+    wait = refusal.retry_after
+    kind = _kind(refusal)
+    status = None if refusal.under_way else refusal.status
+    if kind is RateLimited:
+        return RateLimited(text, status=status, retry_after=wait)
+    if kind is Unavailable:
+        return Unavailable(text, status=status, retry_after=wait)
+    return kind(f"{text} ({hint})" if kind is AuthFailed else text, status=status)
+
+
+def _kind(refusal: Refusal) -> type[ProviderError]:
+    status = refusal.status or 0
     words = " ".join((*refusal.codes, refusal.message))
-    if status == 402 or "insufficient_quota" in refusal.codes or _NO_CREDIT.search(words):
-        return QuotaExhausted(text, status=status)
-    if status == 429 and "overloaded" not in refusal.codes:
-        return RateLimited(text, status=status, retry_after=refusal.retry_after)
-    if status in {401, 403}:
-        return AuthFailed(f"{text} ({hint})", status=status)
-    if status == 413 or _TOO_LONG.search(words):
-        return ContextOverflow(text, status=status)
-    return _by_status(text, refusal, words)
+    if status == 402 or _NO_CREDIT.search(words):
+        return QuotaExhausted
+    if status not in {401, 403, 429} and (status == 413 or _TOO_LONG.search(words)):
+        return ContextOverflow
+    if not status and "rate limit" in words.lower():
+        return RateLimited
+    if any("overloaded" in code for code in refusal.codes):
+        return Unavailable
+    return _kind_of_status(status)
 
 
-def _by_status(text: str, refusal: Refusal, words: str) -> ProviderError:
-    status = refusal.status
+def _kind_of_status(status: int) -> type[ProviderError]:
     match status:
-        case None if "rate limit" in words.lower():
-            return RateLimited(text)
+        case 429:
+            return RateLimited
+        case 401 | 403:
+            return AuthFailed
         case 408 | 504:
-            return ProviderTimeout(text, status=status)
-        case None | 409 | 425 | 429:
-            return Unavailable(text, status=status, retry_after=refusal.retry_after)
-        case int() if status >= 500 or "overloaded" in " ".join(refusal.codes):
-            return Unavailable(text, status=status, retry_after=refusal.retry_after)
-        case int() if status >= 400:
-            return ModelRejected(text, status=status)
+            return ProviderTimeout
+        case 0 | 409 | 425:
+            return Unavailable
+        case _ if status >= 500:
+            return Unavailable
         case _:
-            return ProtocolBroken(text, status=status)
+            return ModelRejected if status >= 400 else ProtocolBroken
 
 
 def _words(document: object) -> tuple[str, tuple[str, ...]]:
