@@ -274,7 +274,7 @@ def _nightly_sessions() -> list[dict[str, Any]]:
     return [
         session("api", status="errored", reason="provider_auth", error_kind="provider",
                 detail=auth, answer=None, steps=0, tool_calls=0, input_tokens=0, output_tokens=0,
-                cache_read_tokens=0, cost_usd=None, model_calls=1, unpriced_calls=1, wall_s=0.8,
+                cache_read_tokens=0, cost_usd=None, model_calls=1, unpriced_calls=0, wall_s=0.8,
                 **NO_PATCH),
         session("cli", status="failed", reason="check:tests", detail="exit code 1", denials=3,
                 error_kind="task", cost_usd=Decimal("0.4211"), steps=23, patch_files=2,

@@ -13,14 +13,12 @@ def money(usd: Decimal) -> str:
 
 
 def cost(usd: Decimal | None, *, unpriced: int, calls: int) -> str:
-    """The cost of `calls` model calls, of which `unpriced` have no price."""
-    if calls == 0 and not usd:
-        return "-"
-    if usd is None or 0 < calls <= unpriced:
-        return "unpriced"
-    if unpriced:
+    """The cost of `calls` model calls, of which `unpriced` have no price; a dash for nothing."""
+    if unpriced and (not usd or unpriced >= calls):
+        return "unpriced" if unpriced >= calls else count(unpriced, "unpriced call")
+    if unpriced and usd:
         return f"{money(usd)} + {count(unpriced, 'unpriced call')}"
-    return money(usd)
+    return "-" if usd is None or calls == 0 else money(usd)
 
 
 def tokens(number: int) -> str:

@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from harness_batch_reports import figures, junit_text
 from harness_batch_reports.hostile import one_line, unattached
-from harness_batch_reports.junit_dialects import DIALECTS, Dialect, Places, short_name
+from harness_batch_reports.junit_dialects import DIALECTS, Dialect, short_name
 from harness_batch_reports.junit_dom import (
     Case,
     Outcome,
@@ -27,6 +27,7 @@ from harness_batch_reports.junit_dom import (
     Suite,
     document,
 )
+from harness_batch_reports.places import Places
 from harness_batch_reports.reasons import REASONS, check_meaning, kind, meaning
 from harness_batch_reports.records import BatchReport, Check, ReportError, Session
 from harness_batch_reports.verdict import repository, totals
@@ -133,7 +134,7 @@ def _outcome(session: Session, report: BatchReport) -> Outcome | None:
     return Outcome(
         kind=how,
         type=why.type,
-        message=_message(why.words, session.detail),
+        message=_message(one_line(why.text, MESSAGE_LIMIT), session.detail),
         detail=junit_text.detail(session, report),
     )
 
@@ -161,7 +162,7 @@ def _check_outcome(check: Check) -> Outcome:
     return Outcome(
         kind="failure",
         type=why.type,
-        message=_message(why.words, said),
+        message=_message(one_line(why.text, MESSAGE_LIMIT), said),
         detail=junit_text.check_detail(check),
     )
 
@@ -208,7 +209,7 @@ def _suite_properties(
     if report.run.shard_total:
         yield "shard", f"{report.run.shard_index}/{report.run.shard_total}"
     yield "sessions", str(sums.sessions)
-    yield "cost_usd", figures.decimal_text(sums.cost_usd) or "unpriced"
+    yield "cost_usd", figures.decimal_text(sums.cost_usd) or junit_text.no_cost(sums.unpriced_calls)
     yield "unpriced_calls", str(sums.unpriced_calls)
     yield "input_tokens", str(sums.input_tokens)
     yield "cache_read_tokens", str(sums.cache_read_tokens)

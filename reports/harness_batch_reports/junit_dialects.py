@@ -7,13 +7,13 @@ class name, dot and case name in at most 512 characters.
 """
 
 from hashlib import blake2b
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Literal, TypedDict
 
 from attrs import frozen
 
-from harness_batch_reports.hostile import one_line
-from harness_batch_reports.records import BatchReport, Session
+from harness_batch_reports.places import Places
+from harness_batch_reports.records import Session
 
 NAME_LIMIT = 512
 
@@ -23,29 +23,6 @@ class Place(TypedDict, total=False):
 
     file: str | None
     line: int | None
-
-
-@frozen
-class Places:
-    """Where paths in a report start from. Both absolute, or None when not known."""
-
-    run: Path | None
-    project: Path | None
-
-    @classmethod
-    def of(cls, report: BatchReport, project: Path | None) -> "Places":
-        """The given project, else the folder that holds `.harness`, else the run's own."""
-        run = report.folder
-        if project is None and run is not None:
-            above = [folder.parent for folder in run.parents if folder.name == ".harness"]
-            project = above[0] if above else run
-        return cls(run, project)
-
-    def in_project(self, path: str) -> str:
-        """The path relative to the project when it lies in it, `/` between."""
-        if self.project is not None and PurePath(path).is_relative_to(self.project):
-            path = PurePath(path).relative_to(self.project).as_posix()
-        return one_line(path, 1_024)
 
 
 @frozen(kw_only=True)

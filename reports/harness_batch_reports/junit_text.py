@@ -6,7 +6,7 @@ from harness_batch_reports import figures
 from harness_batch_reports.hostile import excerpt, one_line, unattached
 from harness_batch_reports.reasons import kind, meaning
 from harness_batch_reports.records import BatchReport, Check, Session
-from harness_batch_reports.verdict import outcome, session_cost, unpriced_calls
+from harness_batch_reports.verdict import outcome, session_cost
 
 DETAIL_LIMIT = 8_192
 """Characters of the text inside `failure`, `error` and `skipped`."""
@@ -22,7 +22,7 @@ def detail(session: Session, report: BatchReport) -> str:
 
 def _blocks(session: Session, report: BatchReport) -> Iterator[str]:
     said = one_line(session.detail or "", 1_000)
-    yield meaning(session).words + (f": {said}" if said else "")
+    yield one_line(meaning(session).text, 300) + (f": {said}" if said else "")
     for check in session.checks:
         if not check.passed:
             yield check_detail(check, limit=_OUTPUT_LIMIT)
@@ -102,8 +102,8 @@ def properties(session: Session, report: BatchReport) -> Iterator[tuple[str, str
     yield "attempts", str(session.attempts)
     yield "steps", str(session.steps)
     cost = figures.decimal_text(session.cost_usd)
-    yield "cost_usd", cost if cost is not None else _no_cost(session)
-    yield "unpriced_calls", str(unpriced_calls(session))
+    yield "cost_usd", cost if cost is not None else no_cost(session.unpriced_calls)
+    yield "unpriced_calls", str(session.unpriced_calls)
     yield "input_tokens", str(session.input_tokens)
     yield "cache_read_tokens", str(session.cache_read_tokens)
     yield "output_tokens", str(session.output_tokens)
@@ -114,5 +114,6 @@ def properties(session: Session, report: BatchReport) -> Iterator[tuple[str, str
         yield "shard", f"{report.run.shard_index}/{report.run.shard_total}"
 
 
-def _no_cost(session: Session) -> str:
-    return "unpriced" if session.model_calls else "0"
+def no_cost(unpriced: int) -> str:
+    """What stands for a cost that is not there: nothing was billed, or nobody knows."""
+    return "unpriced" if unpriced else "0"

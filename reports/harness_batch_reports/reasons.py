@@ -26,10 +26,20 @@ Kind = Literal["passed", "failure", "error", "skipped"]
 
 @frozen
 class Meaning:
-    """The stable JUnit type of a reason, and its words for people."""
+    """The stable JUnit type of a reason, and its words for people.
+
+    `{}` in the words stands for the subject, which may come from a recipe: a report writes it as
+    its format writes text that is not ours.
+    """
 
     type: str
     words: str
+    subject: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The words with the subject in, as plain text."""
+        return self.words if self.subject is None else self.words.replace("{}", self.subject)
 
 
 REASONS: dict[str, Meaning] = {
@@ -81,6 +91,8 @@ REASONS: dict[str, Meaning] = {
 }
 """Every exact reason. `check:NAME`, `expect:NAME` and `provider_KIND` follow their pattern."""
 
+_BY_TYPE = {meaning.type: meaning for meaning in reversed(REASONS.values())}
+"""A reason may be a type already, as that of a session whose runner died."""
 _PREFIXES = {"check": "check {} failed", "expect": "expectation {} does not hold"}
 _ODD = re.compile(r"[^A-Za-z0-9_.\-]+")
 _NAME_LIMIT = 64
@@ -121,16 +133,17 @@ def check_meaning(check: Check) -> Meaning:
 
 def of_reason(reason: str, family: str = "infra") -> Meaning:
     """Type and words of a reason; one that is not in the table becomes `family.reason`."""
-    if known := REASONS.get(reason):
+    if known := REASONS.get(reason) or _BY_TYPE.get(reason):
         return known
     head, colon, name = reason.partition(":")
     if colon and (words := _PREFIXES.get(head)):
-        return Meaning(f"{head}.{code_word(name)}", words.format(name))
+        return Meaning(f"{head}.{code_word(name)}", words, name)
     provider = reason.removeprefix("provider_")
+    if provider in REASONS and provider != reason:
+        return Meaning(f"provider.{provider}", REASONS[provider].words)
     if provider != reason:
-        words = REASONS[provider].words if provider in REASONS else provider.replace("_", " ")
-        return Meaning(f"provider.{code_word(provider)}", words)
-    return Meaning(f"{family}.{code_word(reason)}", reason.replace("_", " "))
+        return Meaning(f"provider.{code_word(provider)}", "the provider failed: {}", provider)
+    return Meaning(f"{family}.{code_word(reason)}", "{}", reason.replace("_", " "))
 
 
 def code_word(name: str) -> str:

@@ -72,7 +72,7 @@ def totals(sessions: Iterable[Session]) -> Totals:
         checks_failed=sum(not check.passed for check in checks),
         denials=sum(session.denials for session in every),
         model_calls=sum(session.model_calls for session in every),
-        unpriced_calls=sum(unpriced_calls(session) for session in every),
+        unpriced_calls=sum(session.unpriced_calls for session in every),
         tool_calls=sum(session.tool_calls for session in every),
         steps=sum(session.steps for session in every),
         input_tokens=sum(session.input_tokens for session in every),
@@ -83,22 +83,15 @@ def totals(sessions: Iterable[Session]) -> Totals:
     )
 
 
-def unpriced_calls(session: Session) -> int:
-    """How many calls have no price; all of them when the session has no cost at all."""
-    if session.cost_usd is None:
-        return max(session.unpriced_calls, session.model_calls)
-    return session.unpriced_calls
-
-
 def session_cost(session: Session) -> str:
     """The session's cost for people."""
     return figures.cost(
-        session.cost_usd, unpriced=unpriced_calls(session), calls=session.model_calls
+        session.cost_usd, unpriced=session.unpriced_calls, calls=session.model_calls
     )
 
 
 def worst_first(sessions: Iterable[Session]) -> tuple[Session, ...]:
-    """By failure, then by cost (dearest first, unknown before free), then by item."""
+    """By failure, then by cost, dearest first, then by item."""
     return tuple(sorted(sessions, key=_badness))
 
 

@@ -1,4 +1,4 @@
--- What a person should know of the run and its sessions.
+-- What a person should know of the run and its sessions, in the view's order: as it was said.
 SELECT
     session_id,
     "level",
@@ -6,4 +6,3 @@ SELECT
     epoch_us(ts) AS ts
 FROM report_notice
 WHERE run_id = $run_id
-ORDER BY report_notice.ts, session_id, text
