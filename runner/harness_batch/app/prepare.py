@@ -118,9 +118,7 @@ async def _bases(
     return [await _base(word, ref, inputs.cwd, repositories) for word in words]
 
 
-async def _base(
-    word: str, ref: str, cwd: Path, repositories: dict[str, Repository]
-) -> RepoBase:
+async def _base(word: str, ref: str, cwd: Path, repositories: dict[str, Repository]) -> RepoBase:
     repository = await discover(cwd / Path(word).expanduser())
     repositories[str(repository.path)] = repository
     return RepoBase(repository.path, ref, await resolve_base(repository, ref))

@@ -182,9 +182,7 @@ class Execution:
             out_of_money=lambda: budget.exhausted,
         )
         ended = await self._scheduled(scheduler, reuse)
-        code = exit_code(
-            (*reuse.kept, *ended), stopped=scheduler.stopped, signal=self.signalled
-        )
+        code = exit_code((*reuse.kept, *ended), stopped=scheduler.stopped, signal=self.signalled)
         run = evolve(self.run, exit_code=code, finished_at=utc_now().isoformat())
         log.append(RunFinished(run), None)
         return code

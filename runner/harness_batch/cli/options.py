@@ -125,7 +125,9 @@ def _limit_value(key: str, value: str) -> int | float | Decimal:
             case "seconds" | "working_seconds":
                 number = duration_seconds(value)
             case _:
-                known = "steps, tool_calls, tokens, cost_usd, seconds, working_seconds, output_tokens"
+                known = (
+                    "steps, tool_calls, tokens, cost_usd, seconds, working_seconds, output_tokens"
+                )
                 raise UsageError(f"--limit {key}: unknown; the limits are {known}")
     except ValueError as error:
         raise UsageError(f"--limit {key}={value}: {error}") from error

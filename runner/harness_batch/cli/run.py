@@ -29,30 +29,61 @@ def _path(name: str, text: str) -> Any:  # noqa: ANN401  # a click decorator
 
 @click.command(cls=WithConfigDefaults)
 @input_options
-@option("-j", "--jobs", type=click.IntRange(1, 1024), default=4, show_default=True,
-        help="Sessions at a time.")
-@option("--out", type=click.Path(path_type=Path), metavar="DIR",
-        help="The run's folder, instead of .harness/runs/RUN.")
+@option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    default=4,
+    show_default=True,
+    help="Sessions at a time.",
+)
+@option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The run's folder, instead of .harness/runs/RUN.",
+)
 @_path("--db", "The history, instead of .harness/history.duckdb.")
 @_path("--junit", "One more copy of junit.xml.")
-@option("--junit-dialect", "dialect", default="plain", show_default=True,
-        type=click.Choice(["plain", "surefire", "gitlab", "azure", "jenkins"]),
-        help="What the CI system reads.")
+@option(
+    "--junit-dialect",
+    "dialect",
+    default="plain",
+    show_default=True,
+    type=click.Choice(["plain", "surefire", "gitlab", "azure", "jenkins"]),
+    help="What the CI system reads.",
+)
 @_path("--summary", "One more copy of summary.md.")
 @option("--events", metavar="FILE|-", help="The events as JSON lines; - is stdout.")
 @option("--max-cost", metavar="USD", help="The run may not cost more.")
 @option("--max-time", metavar="DUR", help="The run may not last longer, e.g. 90m.")
-@option("--max-failures", type=click.IntRange(1), metavar="N",
-        help="Stop after so many failed or errored sessions.")
-@option("--sandbox", type=click.Choice(["auto", "required", "off"]), default="auto",
-        show_default=True, help="What to do when the host cannot contain the agent.")
+@option(
+    "--max-failures",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Stop after so many failed or errored sessions.",
+)
+@option(
+    "--sandbox",
+    type=click.Choice(["auto", "required", "off"]),
+    default="auto",
+    show_default=True,
+    help="What to do when the host cannot contain the agent.",
+)
 @option("--keep-worktrees", is_flag=True, help="Leave the work trees for a look.")
 @option("--resume", metavar="RUN|last", help="Go on with a run that was cut off.")
-@option("--rerun", type=click.Choice(["failed", "errored"]),
-        help="Run those items again; goes on with the last run.")
-@option("--progress", default="auto", show_default=True,
-        type=click.Choice(["auto", "rich", "plain", "json", "github", "none"]),
-        help="What stderr shows.")
+@option(
+    "--rerun",
+    type=click.Choice(["failed", "errored"]),
+    help="Run those items again; goes on with the last run.",
+)
+@option(
+    "--progress",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", "rich", "plain", "json", "github", "none"]),
+    help="What stderr shows.",
+)
 @option("--json", "as_json", is_flag=True, help="stdout is one JSON object.")
 @option("--html", metavar="FILE", hidden=True)
 @option("--sarif", metavar="FILE", hidden=True)
