@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 from attrs import AttrsInstance, fields, has
 from cattrs import BaseConverter, Converter
+from cattrs.errors import CattrsError
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from harness_batch import events, messages
@@ -45,6 +46,9 @@ PAYLOADS: Final[Mapping[str, type[Payload]]] = MappingProxyType(
 _TAGGED_UNIONS = (messages.PartBody, messages.ToolState)
 _TAG_OF = {cls: name for name, cls in PAYLOADS.items()}
 _TAGS = {cls: tag(cls) for union in _TAGGED_UNIONS for cls in get_args(union)}
+
+
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, CattrsError)
 
 
 def encode(event: Event) -> bytes:
@@ -81,7 +85,7 @@ def decode(line: bytes) -> Event:
             _strict_text(data["ts"], str),
             _structured(data, payload),
         )
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise StorageError(
             f"not an event: {_what(error)}; the line begins {line[:80]!r}"
         ) from error

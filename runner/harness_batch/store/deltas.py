@@ -60,10 +60,8 @@ class DeltaSlices:
         if part is None:
             part = _Open(session_id=session_id, message_id=delta.message_id, since=self._clock())
             self._open[delta.part_id] = part
-        text = part.held + delta.delta
-        cut = len(text) - self._mask.open_end(text)
-        part.held = text[cut:]
-        self._take(delta.part_id, part, self._mask(text[:cut]))
+        text, part.held = self._mask.split(part.held + delta.delta)
+        self._take(delta.part_id, part, text)
         if part.size >= SLICE_CHARACTERS or self._clock() - part.since >= SLICE_SECONDS:
             self._write(delta.part_id, part)
         self._waiting.set()

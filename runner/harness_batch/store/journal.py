@@ -18,8 +18,9 @@ import trio
 from harness_batch.codec import encode
 from harness_batch.errors import StorageError
 from harness_batch.events import Event, Payload
+from harness_batch.store.disk import sync_folder
 from harness_batch.store.masking import mapped
-from harness_batch.store.replay import envelope
+from harness_batch.store.replay import last_event
 
 REMOVED_SUFFIX: Final = ".removed"
 """Bytes cut off the end of a journal are kept in a file with this name beside it."""
@@ -35,15 +36,6 @@ def utc_now() -> str:
 
 def _unmasked(text: str) -> str:
     return text
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder survive the machine."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class Journal:
@@ -200,28 +192,16 @@ def _mend(path: Path, descriptor: int, run_id: str) -> int:
     if size == 0:
         return 0
     with mmap.mmap(descriptor, size, access=mmap.ACCESS_READ) as data:
-        end, seq = _last_event(path, data, run_id)
+        end, found = last_event(data)
         removed = data[end:]
+    owner, seq = found or (run_id, 0)
+    if owner != run_id:
+        raise StorageError(f"the journal {path} belongs to {owner}, not to {run_id}")
     if removed:
         _keep_aside(path, removed)
         os.ftruncate(descriptor, end)
         os.fsync(descriptor)
     return seq
-
-
-def _last_event(path: Path, data: mmap.mmap, run_id: str) -> tuple[int, int]:
-    """Where the last whole event ends, and its `seq`; (0, 0) when there is none."""
-    end = data.rfind(b"\n") + 1
-    while end > 0:
-        start = data.rfind(b"\n", 0, end - 1) + 1
-        head = envelope(data[start : end - 1])
-        if head is not None:
-            owner, seq = head
-            if owner != run_id:
-                raise StorageError(f"the journal {path} belongs to {owner}, not to {run_id}")
-            return end, seq
-        end = start
-    return 0, 0
 
 
 def _keep_aside(path: Path, removed: bytes) -> None:

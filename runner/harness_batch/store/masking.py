@@ -1,14 +1,14 @@
 """Known secret values never reach a file: every spelling of one is replaced before it is written.
 
 A spelling is the value itself, JSON-escaped (once, and twice: arguments inside arguments),
-URL-quoted, base64 at any alignment, hex, or reversed. Values under 6 characters are no secrets worth the harm.
+URL-quoted, base64 at any alignment, hex, or reversed. Values under 6 characters are left alone:
+they would be found everywhere.
 """
 
 import base64
 import json
 import re
-from collections.abc import Callable, Hashable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
 from types import UnionType
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, quote_plus
@@ -55,15 +55,16 @@ class Mask:
         """Whether some spelling of a secret stands in the data."""
         return any(form in data for form in self._binary)
 
-    def open_end(self, text: str) -> int:
-        """Characters at the end of the text that may be the beginning of a secret.
+    def split(self, text: str) -> tuple[str, str]:
+        """Streamed text: what may be let out, masked; and its end that may grow into a secret.
 
-        Streamed text is cut anywhere; what may grow into a secret must wait for more.
+        The end is to be put before the text that comes next.
         """
-        for size in range(min(self._reach, len(text)), 0, -1):
-            if text[-size:] in self._beginnings:
-                return size
-        return 0
+        found = [match.span() for match in self._pattern.finditer(text)] if self._forms else []
+        for start in range(max(0, len(text) - self._reach), len(text)):
+            if text[start:] in self._beginnings and not any(a < start < b for a, b in found):
+                return self(text[:start]), text[start:]
+        return self(text), ""
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -134,10 +135,8 @@ def _changed_json(value: Plain, change: Callable[[str], str]) -> Plain:
 def _changed_record(record: Plain, change: Callable[[str], str]) -> Plain:
     if record is None:
         return None
-    cls: Hashable = type(record)
-    return type(record)(
-        **{name: part(getattr(record, name), change) for name, part in _changers(cls)}
-    )
+    cls = type(record)
+    return cls(**{name: part(getattr(record, name), change) for name, part in _changers(cls)})
 
 
 def _is_name(field: str) -> bool:
@@ -154,8 +153,7 @@ def _changer_of(hint: Plain) -> Changer:
     return _changed_text if str in members else _keep
 
 
-@cache
-def _changers(cls: Plain) -> tuple[tuple[str, Changer], ...]:
+def _changers(cls: type[Plain]) -> tuple[tuple[str, Changer], ...]:
     """Field -> what changes it; a Literal is no free text."""
     hints = get_type_hints(cls)
     return tuple(

@@ -5,6 +5,7 @@ and says where.
 """
 
 import json
+import mmap
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -55,6 +56,45 @@ async def follow_events(
             if last_round:
                 return
             await trio.sleep(poll_seconds)
+
+
+def first_envelope(path: Path) -> tuple[str, int] | None:
+    """As `last_envelope`, of the first event."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read the journal {path}: {error.strerror}") from error
+    return envelope(line) if line.endswith(b"\n") else None
+
+
+def last_envelope(path: Path) -> tuple[str, int] | None:
+    """`run_id` and `seq` of a journal's last event; None when it has none or does not exist."""
+    try:
+        with path.open("rb") as file:
+            if not path.stat().st_size:
+                return None
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                _, found = last_event(data)
+                return found
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read the journal {path}: {error.strerror}") from error
+
+
+def last_event(data: mmap.mmap) -> tuple[int, tuple[str, int] | None]:
+    """Where the last whole event of a journal ends (0 when there is none), and its envelope."""
+    end = data.rfind(b"\n") + 1
+    while end > 0:
+        start = data.rfind(b"\n", 0, end - 1) + 1
+        found = envelope(data[start : end - 1])
+        if found is not None:
+            return end, found
+        end = start
+    return 0, None
 
 
 def envelope(line: bytes) -> tuple[str, int] | None:

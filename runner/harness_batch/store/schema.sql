@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS schema_version (
     applied_at TIMESTAMPTZ
 );
 
--- Up to which event of which journal this database goes: the journal wins where they disagree.
+-- Written last: the journal of this run is in here up to this event, totals and all.
 CREATE TABLE IF NOT EXISTS projected (
     run_id VARCHAR PRIMARY KEY,
     seq BIGINT

@@ -2,6 +2,7 @@
 -- A step is a model reply: a closed call without an error, counted once however often it was tried.
 -- Cost is the sum of what is priced, NULL when no call is, 0 when there was no call.
 UPDATE session SET
+    started_at = coalesce(session.started_at, total.started_at),
     attempts = total.attempts,
     steps = total.steps,
     tool_calls = total.tool_calls,
@@ -11,6 +12,7 @@ UPDATE session SET
 FROM (
     SELECT
         s.session_id,
+        a.started_at,
         coalesce(a.attempts, 0) AS attempts,
         coalesce(m.steps, 0) AS steps,
         coalesce(t.tool_calls, 0) AS tool_calls,
@@ -19,10 +21,12 @@ FROM (
         CASE WHEN m.session_id IS NULL THEN 0 ELSE m.cost_usd END AS cost_usd
     FROM session AS s
     LEFT JOIN (
-        SELECT session_id, count(*) AS attempts FROM attempt GROUP BY ALL
+        SELECT session_id, count(*) AS attempts, min(started_at) AS started_at
+        FROM attempt
+        GROUP BY session_id
     ) AS a USING (session_id)
     LEFT JOIN (
-        SELECT session_id, count(*) AS tool_calls FROM tool_call GROUP BY ALL
+        SELECT session_id, count(*) AS tool_calls FROM tool_call GROUP BY session_id
     ) AS t USING (session_id)
     LEFT JOIN (
         SELECT
