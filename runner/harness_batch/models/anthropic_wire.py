@@ -116,9 +116,10 @@ def pieces_of(turn: Turn) -> tuple[Piece, ...]:
                 results.append(Block(encode(_result(use))))
             case _:
                 pass  # what is for the record only
-    if turn.message.role == "assistant":
-        while blocks and blocks[-1].thinking:
-            blocks.pop()
+    if turn.message.role == "user":
+        blocks = [block for block in blocks if not block.thinking]
+    while blocks and blocks[-1].thinking:
+        blocks.pop()
     sides: tuple[tuple[Side, list[Block]], ...] = ((turn.message.role, blocks), ("user", results))
     return tuple(Piece(s, tuple(b), _message(s, b, mark=False)) for s, b in sides if b)
 
