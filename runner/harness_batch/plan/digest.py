@@ -77,8 +77,9 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 
 def _plain(value: object) -> object:
-    if has(type(value)):
-        return {name: getattr(value, name) for name in _names(type(value))}
+    kind: type[Any] = type(value)
+    if has(kind):
+        return {name: getattr(value, name) for name in _names(kind)}
     if isinstance(value, Decimal):
         return format(value.normalize(), "f")
     if isinstance(value, Path):
