@@ -113,6 +113,8 @@ class _Planning:
     """The source of each item."""
     scripts: dict[str, str] = Factory(dict)
     """Scripted model file -> its name in digests."""
+    limits: dict[tuple[str, Limits], Limits] = Factory(dict)
+    """Agent and declared limits -> effective ones: rows of a matrix rarely differ in them."""
 
     def plan(self, source: RecipeSource, given: JsonObject, repos: Sequence[RepoBase]) -> None:
         """Add one recipe's items, or its faults."""
@@ -184,7 +186,7 @@ class _Planning:
             return models
         if isinstance(small, Wrong):
             return small
-        limits = chooser.limits(recipe, agent)
+        limits = self._limits(recipe, agent)
         if wrong := chooser.unpriced(models, recipe, limits):
             return wrong
         return _Decision(
@@ -201,6 +203,12 @@ class _Planning:
             ),
             refusal=chooser.refusal((*models, *((small,) if small else ())), agent, recipe),
         )
+
+    def _limits(self, recipe: Recipe, agent: Agent) -> Limits:
+        known = (agent.name, recipe.limits)
+        if known not in self.limits:
+            self.limits[known] = self.chooser.limits(recipe, agent)
+        return self.limits[known]
 
     def _digest_name(self, ref: ModelRef) -> str:
         if self.chooser.config.providers[ref.provider].type not in FREE:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.config.document import read_document
@@ -279,7 +279,6 @@ def test_no_secret_is_in_a_repr(home: Path, user_file: Path) -> None:
         ('{"run": {"jobz": 1}}', "1:unknown key 'jobz' in run; did you mean 'jobs'?"),
         ('{"run": {"max_time": "soon"}}', "a duration such as 90, 30m or 2h"),
         ('{"grants": {"build": "all"}}', "1:grants.build must be a list, not 'all'"),
-        ('{"model": "a/\\udc00"}', "lone surrogate"),
         ('{"model": "a/\\ud800"}', "is not JSON with comments"),
         ('{"model": ' + "[" * 100 + "]" * 100 + "}", "is not JSON with comments"),
     ],
@@ -353,6 +352,7 @@ JSON_LIKE = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(body=st.dictionaries(st.text(max_size=6), JSON_LIKE, max_size=4))
 def test_every_value_of_a_file_has_a_place(
     body: dict[str, object], tmp_path_factory: pytest.TempPathFactory
