@@ -101,7 +101,9 @@ def _text(file: Path, content: bytes) -> str:
 
 def _syntax_fault(file: Path, text: str, message: str) -> Fault:
     found = re.search(r" (?:starting )?near (\d+)", message)
-    told = _CODE_POINT.sub(lambda m: repr(chr(int(m[1], 16))), message.replace("b'comma'", "','"))
+    told = _CODE_POINT.sub(
+        lambda m: repr(chr(int(m[1], 16))), message.replace("b'comma'", "','").replace("b'", "'")
+    )
     told = re.sub(r" (?:starting )?near \d+", "", told)
     if not found:
         return Fault(file, 0, 0, f"is not JSON with comments: {told}")
@@ -163,7 +165,5 @@ def _odd_values(value: object, path: Steps) -> Iterator[tuple[Steps, str]]:
                 yield from _odd_values(inner, (*path, index))
         case float() if not math.isfinite(value):
             yield path, f"{value} is not a number that can be used here"
-        case str() if any("\ud800" <= letter <= "\udfff" for letter in value):
-            yield path, "holds half a character (a lone surrogate)"
         case _:
             pass

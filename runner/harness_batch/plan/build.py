@@ -11,6 +11,7 @@ from attrs import Factory, define, evolve, frozen
 from harness_batch.agents.record import Agent
 from harness_batch.config.record import Config
 from harness_batch.errors import Fault, FaultyInput, UsageError
+from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.plan.choice import FREE, Chooser, Wrong, check_overrides
 from harness_batch.plan.digest import Ingredients, item_digest, script_name
@@ -87,6 +88,18 @@ class _Base:
     name: str | None
 
 
+@frozen(kw_only=True)
+class _Decision:
+    """What configuration, recipe and command line come to for one rendered recipe."""
+
+    agent: Agent
+    models: tuple[ModelRef, ...]
+    small: ModelRef | None
+    limits: Limits
+    rules: tuple[Rule, ...]
+    refusal: str | None
+
+
 @define
 class _Planning:
     """Items and faults so far."""
@@ -100,6 +113,8 @@ class _Planning:
     """The source of each item."""
     scripts: dict[str, str] = Factory(dict)
     """Scripted model file -> its name in digests."""
+    limits: dict[tuple[str, Limits], Limits] = Factory(dict)
+    """Agent and declared limits -> effective ones: rows of a matrix rarely differ in them."""
 
     def plan(self, source: RecipeSource, given: JsonObject, repos: Sequence[RepoBase]) -> None:
         """Add one recipe's items, or its faults."""
@@ -129,36 +144,19 @@ class _Planning:
     def _item(
         self, source: RecipeSource, recipe: Recipe, params: JsonObject, row: JsonObject, at: _Base
     ) -> Item | Wrong:
-        chooser = self.chooser
-        agent = chooser.agent(recipe)
-        if isinstance(agent, Wrong):
-            return agent
-        models = chooser.models(recipe, agent)
-        if isinstance(models, Wrong):
-            return models
-        small = chooser.small_model(recipe)
-        if isinstance(small, Wrong):
-            return small
-        limits = chooser.limits(recipe, agent)
-        if wrong := chooser.unpriced(models, recipe, limits):
-            return wrong
-        rules = (
-            *self.default_rules,
-            *chooser.config.rules,
-            *agent.rules,
-            *recipe.permissions,
-            *chooser.cli.rules,
-        )
+        decided = self._decided(recipe)
+        if isinstance(decided, Wrong):
+            return decided
         ingredients = Ingredients(
             recipe=recipe,
             params=params,
             matrix=row,
-            agent=agent,
-            models=tuple(map(self._digest_name, models)),
-            small_model=self._digest_name(small) if small else None,
-            instructions=chooser.config.instructions,
-            rules=rules,
-            limits=limits,
+            agent=decided.agent,
+            models=tuple(map(self._digest_name, decided.models)),
+            small_model=self._digest_name(decided.small) if decided.small else None,
+            instructions=self.chooser.config.instructions,
+            rules=decided.rules,
+            limits=decided.limits,
             base_sha=at.base.base_sha,
         )
         return Item(
@@ -168,15 +166,49 @@ class _Planning:
             recipe=recipe,
             params=params,
             matrix=row,
-            agent=agent,
-            models=models,
-            rules=rules,
-            limits=limits,
+            agent=decided.agent,
+            models=decided.models,
+            rules=decided.rules,
+            limits=decided.limits,
             repo=str(at.base.path),
             ref=at.base.ref,
             base_sha=at.base.base_sha,
+            refusal=decided.refusal,
+        )
+
+    def _decided(self, recipe: Recipe) -> _Decision | Wrong:
+        chooser = self.chooser
+        agent = chooser.agent(recipe)
+        if isinstance(agent, Wrong):
+            return agent
+        models, small = chooser.models(recipe, agent), chooser.small_model(recipe)
+        if isinstance(models, Wrong):
+            return models
+        if isinstance(small, Wrong):
+            return small
+        limits = self._limits(recipe, agent)
+        if wrong := chooser.unpriced(models, recipe, limits):
+            return wrong
+        return _Decision(
+            agent=agent,
+            models=models,
+            small=small,
+            limits=limits,
+            rules=(
+                *self.default_rules,
+                *chooser.config.rules,
+                *agent.rules,
+                *recipe.permissions,
+                *chooser.cli.rules,
+            ),
             refusal=chooser.refusal((*models, *((small,) if small else ())), agent, recipe),
         )
+
+    def _limits(self, recipe: Recipe, agent: Agent) -> Limits:
+        known = (agent.name, recipe.limits)
+        if known not in self.limits:
+            self.limits[known] = self.chooser.limits(recipe, agent)
+        return self.limits[known]
 
     def _digest_name(self, ref: ModelRef) -> str:
         if self.chooser.config.providers[ref.provider].type not in FREE:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness_batch.agents.record import Agent
 from harness_batch.config.record import Config, Prices
@@ -49,7 +49,7 @@ class Chooser:
 
     def models(self, recipe: Recipe, agent: Agent) -> tuple[ModelRef, ...] | Wrong:
         """The model and its fallbacks: command line, recipe, agent, configuration."""
-        words = self._words(recipe, agent)
+        words, origin = self._words(recipe, agent)
         if not words:
             told = (
                 "no model: say -m PROVIDER/MODEL, or `model:` in the recipe or the configuration "
@@ -60,15 +60,18 @@ class Chooser:
         for text in words:
             ref = self.ref(text, recipe)
             if isinstance(ref, Wrong):
-                return ref
+                return evolve(ref, message=ref.message + origin)
             refs.append(ref)
         return tuple(refs)
 
-    def _words(self, recipe: Recipe, agent: Agent) -> tuple[str, ...]:
+    def _words(self, recipe: Recipe, agent: Agent) -> tuple[tuple[str, ...], str]:
         if self.cli.model:
-            return (self.cli.model,)
-        said = agent.model or self.config.model
-        return recipe.models or ((said,) if said else ())
+            return (self.cli.model,), " (from -m)"
+        if recipe.models:
+            return recipe.models, ""
+        if agent.model:
+            return (agent.model,), f" (from agent {agent.name!r})"
+        return ((self.config.model,) if self.config.model else ()), " (from the configuration)"
 
     def ref(self, text: str, recipe: Recipe) -> ModelRef | Wrong:
         """One model's name; a scripted one's file is made absolute from the recipe's folder."""

@@ -6,9 +6,10 @@ Out: where files lie, other limits, concurrency, transport, prices.
 """
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
 from hashlib import blake2b
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,21 @@ from attrs import fields, frozen, has
 from harness_batch.agents.record import Agent
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
-from harness_batch.recipe.record import Recipe, WorkspaceWish
+from harness_batch.recipe.record import (
+    Check,
+    Expectations,
+    Extension,
+    PatchRules,
+    Recipe,
+    SandboxWish,
+    WorkspaceWish,
+)
 from harness_batch.rules import Rule
 
 _FORM = "harness-batch item 1"
 _NOT_OF_THE_RECIPE = {
     Recipe: ("file", "limits", "models", "permissions", "agent"),
     WorkspaceWish: ("repo", "ref"),
-    Rule: ("source",),
 }
 """Fields that stand elsewhere in the digest, resolved, or that only say where things lie."""
 
@@ -57,12 +65,12 @@ def item_digest(ingredients: Ingredients) -> str:
             "name": ingredients.agent.name,
             "prompt": ingredients.agent.prompt,
             "temperature": ingredients.agent.temperature,
-            "rules": ingredients.agent.rules,
+            "rules": _words(ingredients.agent.rules),
         },
         "models": ingredients.models,
         "small_model": ingredients.small_model,
         "instructions": ingredients.instructions,
-        "rules": ingredients.rules,
+        "rules": _words(ingredients.rules),
         "limits": [ingredients.limits.steps, ingredients.limits.output_tokens],
         "base": ingredients.base_sha,
     }
@@ -70,15 +78,31 @@ def item_digest(ingredients: Ingredients) -> str:
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-@cache
-def _names(kind: type[Any]) -> tuple[str, ...]:
+def _words(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
+    return [(rule.permission, rule.pattern, rule.action) for rule in rules]
+
+
+def _reader(kind: type[Any]) -> Callable[[object], JsonObject]:
     left_out = _NOT_OF_THE_RECIPE.get(kind, ())
-    return tuple(entry.name for entry in fields(kind) if entry.name not in left_out)
+    names = [entry.name for entry in fields(kind) if entry.name not in left_out]
+    # The first name twice, as attrgetter gives a bare value for a single one.
+    values = attrgetter(*names, names[0])
+    return lambda record: dict(zip(names, values(record), strict=False))
+
+
+_READERS = {
+    kind: _reader(kind)
+    for kind in (Recipe, SandboxWish, WorkspaceWish, Check, Expectations, PatchRules, Extension)
+}
+"""Field values by name, prepared for the records that every recipe has: a plan may be long."""
 
 
 def _plain(value: object) -> object:
-    if has(type(value)):
-        return {name: getattr(value, name) for name in _names(type(value))}
+    kind: type[Any] = type(value)
+    if kind in _READERS:
+        return _READERS[kind](value)
+    if has(kind):
+        return _reader(kind)(value)
     if isinstance(value, Decimal):
         return format(value.normalize(), "f")
     if isinstance(value, Path):

@@ -9,8 +9,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 def literal_folder(pattern: str) -> str:
     """The folders before the first wildcard; nothing outside them can match."""
-    parts = pattern.split("/")
-    fixed = [part for part in parts[:-1] if part]
+    fixed = _parts(pattern)[:-1]
     for index, part in enumerate(fixed):
         if _MAGIC.search(part):
             return "/".join(fixed[:index])
@@ -23,7 +22,7 @@ def matching(pattern: str, files: Iterable[str]) -> list[str]:
     Raises: ValueError for a pattern such as `[z-a]`.
     """
     try:
-        wanted = re.compile(_expression(pattern.strip("/")))
+        wanted = re.compile(_expression(pattern))
     except re.error as error:
         raise ValueError(f"{pattern!r} is no glob: {error}") from None
     files = tuple(files)
@@ -32,8 +31,12 @@ def matching(pattern: str, files: Iterable[str]) -> list[str]:
     return sorted(path for path in candidates if wanted.fullmatch(path))
 
 
+def _parts(pattern: str) -> list[str]:
+    return [part for part in pattern.split("/") if part not in {"", "."}]
+
+
 def _expression(pattern: str) -> str:
-    parts = [part for part in pattern.split("/") if part not in {"", "."}]
+    parts = _parts(pattern)
     expression = ""
     for index, part in enumerate(parts):
         last = index == len(parts) - 1

@@ -38,17 +38,18 @@ def _folder(key: str, hash_bytes: int) -> str:
 
 def repo_names(paths: Sequence[Path]) -> tuple[str, ...]:
     """The folder's name of each; of those with the same name the parents' names, too."""
+    folders = [path.parts[1:] for path in paths]
     depths = [1] * len(paths)
     while True:
         names = [
-            _ODD.sub("_", "-".join(path.parts[-depth:])).removesuffix(".git").strip("/-") or "root"
-            for path, depth in zip(paths, depths, strict=True)
+            _ODD.sub("_", "-".join(parts[-depth:]).removesuffix(".git")) or "root"
+            for parts, depth in zip(folders, depths, strict=True)
         ]
         used = Counter(names)
         deeper = [
             index
-            for index, path in enumerate(paths)
-            if used[names[index]] > 1 and depths[index] < len(path.parts)
+            for index, parts in enumerate(folders)
+            if used[names[index]] > 1 and depths[index] < len(parts)
         ]
         if not deeper:
             break
