@@ -7,5 +7,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="write what the tests got into the golden files; read the difference before you commit",
+        help="write what the tests got into the golden files; read the difference",
     )

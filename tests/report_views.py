@@ -195,8 +195,12 @@ NO_PATCH: dict[str, Any] = dict.fromkeys(
 )
 NEVER_RAN: dict[str, Any] = {
     **NO_PATCH,
-    **dict.fromkeys("steps tool_calls input_tokens output_tokens cache_read_tokens".split(), 0),
-    **dict.fromkeys("started_at finished_at wall_s working_s attempt_id attempt_n".split(), None),
+    **dict.fromkeys(
+        ("steps", "tool_calls", "input_tokens", "output_tokens", "cache_read_tokens"), 0
+    ),
+    **dict.fromkeys(
+        ("started_at", "finished_at", "wall_s", "working_s", "attempt_id", "attempt_n")
+    ),
     "attempts": 0,
     "answer": None,
     "cost_usd": None,
@@ -285,7 +289,7 @@ def _nightly_sessions() -> list[dict[str, Any]]:
                 detail="the session's limit of $0.50", cost_usd=Decimal("0.4975"),
                 unpriced_calls=2, answer=None),
         session("legacy", **NEVER_RAN | {"status": "skipped", "reason": "max_cost",
-                "detail": "the run's budget of $5.00 was spent"}),
+                "detail": "of $5.00 all were spent"}),
         session("plugins", flaky=True, attempts=2, attempt_n=2, cost_usd=Decimal("0.09")),
         session("web", **NEVER_RAN | {"status": "cached", "answer": "Nothing to do."}),
         session("zeta", status="cancelled", reason="cancelled", detail="SIGTERM", answer=None),
@@ -300,3 +304,94 @@ def passing() -> dict[str, list[dict[str, Any]]]:
         "report_session": [one],
         "report_check": [check("tests", "core", item_key="fix-lint")],
     }
+
+
+def talk() -> dict[str, list[dict[str, Any]]]:
+    """`passing`, with all that was said in it: a failed try, reasoning, three tool calls."""
+    usage = {"input": 12_400, "cache_read": 11_000, "output": 310}
+    finish = {"type": "step_finish", "usage": usage, "cost_usd": "0.0132", "reason": "tool_calls"}
+    command = {"command": "pytest -q", "timeout": 60}
+    edit = {
+        "file_path": "src/core/main.py",
+        "old_string": "import os\nx = 1",
+        "new_string": "x = 1",
+    }
+    bodies: dict[str, list[dict[str, Any]]] = {
+        "msg_1": [{"type": "text", "text": "Fix what the linter says.", "synthetic": False}],
+        "msg_2": [
+            {"type": "step_start", "step": 1},
+            {"type": "reasoning", "text": "First see what fails.", "signature": "c2ln"},
+            {"type": "text", "text": "I will run the tests.", "synthetic": False},
+            _called("bash", {"type": "completed", "input": command, "title": "pytest -q",
+                             "output": "1 failed\nexit code 1", "duration_ms": 2_310}),
+            _called("bash", {"type": "failed", "input": {"command": "git push"},
+                             "error": "denied: no rule allows bash: git push"}),
+            _called("edit", {"type": "completed", "input": edit, "title": "src/core/main.py",
+                             "output": "-import os", "duration_ms": 12}),
+            finish,
+        ],
+        "msg_3": [
+            {"type": "text", "text": "Done: removed the unused import.", "synthetic": False},
+            finish | {"reason": "stop", "cost_usd": None},
+        ],
+    }  # fmt: skip
+    return passing() | {
+        "report_message": [
+            {
+                "session_id": "ses_core",
+                "attempt_id": "att_core",
+                "attempt_n": 1,
+                "message_id": message,
+                "role": "user" if message == "msg_1" else "assistant",
+                "model": None if message == "msg_1" else "anthropic/claude-sonnet-5",
+                "created_at": f"2026-03-01T04:00:0{message[-1]}+00:00",
+            }
+            for message in bodies
+        ],
+        "report_part": [
+            {
+                "session_id": "ses_core",
+                "message_id": message,
+                "part_id": f"prt_{message}_{idx}",
+                "idx": idx,
+                "type": body["type"],
+                "body": body,
+            }
+            for message, parts in bodies.items()
+            for idx, body in enumerate(parts)
+        ],
+        "report_model_call": [_call(1, error_kind="unavailable", http_status=529), _call(2)],
+        "report_tool_call": [
+            {
+                "session_id": "ses_core",
+                "attempt_id": "att_core",
+                "tool_call_id": "tcl_1",
+                "tool": "bash",
+                "status": "completed",
+                "exit_code": 1,
+                "started_at": "2026-03-01T04:00:03+00:00",
+                "duration_s": 2.31,
+                "output_bytes": 20,
+            }
+        ],
+    }
+
+
+def _called(name: str, state: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "tool_use", "call_id": "call_1", "name": name, "state": state}
+
+
+def _call(try_: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "session_id": "ses_core",
+        "attempt_id": "att_core",
+        "step": 1,
+        "try": try_,
+        "purpose": "step",
+        "provider": "anthropic",
+        "request_model": "claude-sonnet-5",
+        "started_at": f"2026-03-01T04:00:0{try_}+00:00",
+        "duration_s": 0.4,
+        "cost_source": "config",
+        "error": "overloaded" if changes else None,
+    } | changes

@@ -4,7 +4,8 @@ Plain text for a terminal or a log, as wide as it is told, usually no longer tha
 is a palette, none by default.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 
 from attrs import field, frozen
@@ -18,6 +19,7 @@ from harness_batch_reports.next_steps import next_steps
 from harness_batch_reports.reasons import kind, meaning
 from harness_batch_reports.records import BatchReport, Session
 from harness_batch_reports.verdict import (
+    EXIT_WORDS,
     elapsed,
     headline,
     outcome,
@@ -28,8 +30,11 @@ from harness_batch_reports.verdict import (
 
 ROWS = 8
 """Sessions shown; the rest is counted."""
+_PATHS = 3
+"""So many sessions show the path of their patch each; of more, the folder is named."""
 _ANSWER_LINES = 6
 _NOTICES = 2
+_DENIALS = 3
 
 
 @frozen
@@ -81,18 +86,26 @@ def screen(
         *_verdict(report, worst, layout),
         *_sessions(report, worst, layout),
         *_answer(report, layout),
+        *_denied(report, layout),
         *_notices(report, layout),
         *_next(report, layout),
-        *_files(written or {}, layout),
+        *_files(_written(report, written or {}), layout),
     ]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return _paragraphs(lines)
+
+
+def _paragraphs(lines: Iterable[str]) -> str:
+    """One blank line between paragraphs, none at the end."""
+    blocks = (list(block) for full, block in groupby(lines, key=bool) if full)
+    return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
 
 
 def _verdict(report: BatchReport, worst: tuple[Session, ...], layout: Screen) -> Iterator[str]:
     sums = totals(report.sessions)
     status = outcome(worst[0]) if worst else "passed"
     exit_code = report.run.exit_code
-    tail = "cut off" if exit_code is None else f"exit code {exit_code}"
+    tail = "cut off before its end" if exit_code is None else f"exit code {exit_code}"
+    tail += f": {EXIT_WORDS[exit_code]}" if exit_code in _STOPPED else ""
     words = headline(report)
     yield layout.palette.paint(words[0].upper() + words[1:], status) + f" ({tail})"
     yield _cut(
@@ -101,10 +114,11 @@ def _verdict(report: BatchReport, worst: tuple[Session, ...], layout: Screen) ->
         f"{figures.tokens(sums.output_tokens)} out · {figures.duration(elapsed(report))}",
         layout.width,
     )
-    if sums.denials:
-        yield _cut(f"{figures.count(sums.denials, 'denied call')}; `summary` has the rules",
-                   layout.width)  # fmt: skip
     yield ""
+
+
+_STOPPED = frozenset({4, 130, 143})
+"""Exit codes that the sessions alone do not explain."""
 
 
 def _sessions(report: BatchReport, worst: tuple[Session, ...], layout: Screen) -> Iterator[str]:
@@ -113,7 +127,8 @@ def _sessions(report: BatchReport, worst: tuple[Session, ...], layout: Screen) -
     room = min(max((cell_len(name) for name in names), default=0), max(layout.width // 3, 16))
     for session, name in zip(shown, names, strict=True):
         yield _row(session, name, room, layout)
-        yield from _under(report, session, layout)
+        if len(report.sessions) <= _PATHS:
+            yield from _under(report, session, layout)
     if rest := worst[ROWS:]:
         counts = ", ".join(f"{n} {status}" for status, n in totals(rest).statuses.items())
         yield f"  … and {figures.count(len(rest), 'more session')}: {counts}"
@@ -123,12 +138,8 @@ def _sessions(report: BatchReport, worst: tuple[Session, ...], layout: Screen) -
 
 def _row(session: Session, name: str, room: int, layout: Screen) -> str:
     status = outcome(session)
-    facts = [
-        session_cost(session),
-        figures.duration(session.wall_s),
-        change(session),
-        _why(session),
-    ]
+    time = figures.duration(session.wall_s)
+    facts = [_why(session), change(session), session_cost(session), time]
     said = "  ".join(fact for fact in facts if fact not in {"", "-"})
     head = set_cell_size(_cut(name, room), room)
     rest = _cut(f"  {head}  {said}", layout.width - 11)
@@ -162,6 +173,17 @@ def _answer(report: BatchReport, layout: Screen) -> Iterator[str]:
     yield ""
 
 
+def _denied(report: BatchReport, layout: Screen) -> Iterator[str]:
+    for denial in report.denials[:_DENIALS]:
+        asked = one_line(f"{denial.permission}: {denial.pattern}", 400)
+        yield _cut(f"  {f'denied {denial.times}x':<10} {asked}", layout.width)
+    if len(report.denials) > _DENIALS:
+        yield f"  … and {figures.count(len(report.denials) - _DENIALS, 'more denial')}"
+    if report.denials:
+        yield "  The lines that would allow them stand in the Markdown summary."
+        yield ""
+
+
 def _notices(report: BatchReport, layout: Screen) -> Iterator[str]:
     told = [notice for notice in report.notices if notice.level in {"warning", "error"}]
     for notice in told[:_NOTICES]:
@@ -173,11 +195,21 @@ def _notices(report: BatchReport, layout: Screen) -> Iterator[str]:
 
 
 def _next(report: BatchReport, layout: Screen) -> Iterator[str]:
-    """Commands stand on lines of their own and are never cut: they are there to be copied."""
+    """Commands are never cut: they are there to be copied."""
     for step in next_steps(report):
-        if step.command:
-            yield f"  {step.words}:"
-            yield f"    {layout.palette.paint(one_line(step.command, 1_000), 'strong')}"
+        if step.command is None:
+            continue
+        command = one_line(step.command, 1_000)
+        fits = len(step.words) + cell_len(command) + 4 <= layout.width
+        shown = layout.palette.paint(command, "strong")
+        yield f"  {step.words}:" + (f" {shown}" if fits else f"\n    {shown}")
+
+
+def _written(report: BatchReport, written: Mapping[str, Path]) -> Mapping[str, Path]:
+    patched = any(file.endswith(".patch") for session in report.sessions for file in session.files)
+    if patched and len(report.sessions) > _PATHS and report.folder is not None:
+        return {**written, "patches": report.folder / "items"}
+    return written
 
 
 def _files(written: Mapping[str, Path], layout: Screen) -> Iterator[str]:

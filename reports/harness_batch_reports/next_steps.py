@@ -34,7 +34,7 @@ def _applies(session: Session) -> bool:
 
 def _look(bad: list[Session]) -> Iterator[Step]:
     if bad:
-        words = "read what went wrong" if len(bad) == 1 else "read what went wrong in the worst"
+        words = "read what went wrong" if len(bad) == 1 else "read the worst"
         yield Step(words, f"harness-batch show {shlex.quote(bad[0].session_id)}")
 
 
@@ -50,7 +50,7 @@ def _again(report: BatchReport, worst: tuple[Session, ...]) -> Iterator[Step]:
     """What was not decided on merit can be run again; the rest is kept."""
     again = [s for s in worst if s.status in {"errored", "cancelled", "skipped", None}]
     if again:
-        words = f"run the {figures.count(len(again), 'session')} again that did not get to an end"
+        words = f"run {figures.count(len(again), 'unfinished session')} again"
         yield Step(words, _resuming(report))
 
 
@@ -69,4 +69,4 @@ def _apply(good: list[Session]) -> Iterator[Step]:
     if len(good) == 1:
         yield Step("apply the patch that passed", command)
     else:
-        yield Step(f"apply a patch, {len(good)} passed; the first is", command)
+        yield Step(f"apply a patch ({len(good)} passed)", command)

@@ -4,7 +4,7 @@ from pathlib import Path, PurePath
 
 from attrs import frozen
 
-from harness_batch_reports.hostile import one_line
+from harness_batch_reports.hostile import one_line, unattached
 from harness_batch_reports.records import BatchReport
 
 
@@ -28,4 +28,4 @@ class Places:
         """The path relative to the project when it lies in it, `/` between."""
         if self.project is not None and PurePath(path).is_relative_to(self.project):
             path = PurePath(path).relative_to(self.project).as_posix()
-        return one_line(path, 1_024)
+        return unattached(one_line(path, 1_024))

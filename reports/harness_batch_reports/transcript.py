@@ -58,6 +58,8 @@ def _plain(_owner: object, _field: object, value: object) -> object:
             return value.isoformat()
         case Decimal():
             return figures.decimal_text(value)
+        case tuple():
+            return list(value)
         case _:
             return value
 
@@ -137,7 +139,7 @@ def _tool(body: JsonObject) -> Iterator[str]:
     fate = _text(state.get("type")) or "pending"
     title = one_line(_text(state.get("title")), 120)
     took = state.get("duration_ms")
-    facts = [{"failed": "refused or failed"}.get(fate, fate)]
+    facts = [_FATES.get(fate) or code(fate, 40)]
     if isinstance(took, int):
         facts.append(figures.duration(took / 1_000))
     head = f"**Tool** {code(_text(body.get('name')), 80)}"
@@ -151,12 +153,21 @@ def _tool(body: JsonObject) -> Iterator[str]:
         yield f"Error:\n\n{_fence(state['error'])}"
 
 
+_TEXTS = frozenset({"command", "content", "old_string", "new_string"})
+_FATES = {
+    "pending": "never started",
+    "running": "never ended",
+    "completed": "completed",
+    "failed": "refused or failed",
+}
+
+
 def _input(given: object) -> Iterator[str]:
-    """Arguments as JSON, but a command and every text of several lines as they are."""
+    """Arguments as JSON, but commands, file contents and texts of several lines as they are."""
     if not isinstance(given, dict):
         yield _fence(given, "json")
         return
-    long = {k: v for k, v in given.items() if isinstance(v, str) and (k == "command" or "\n" in v)}
+    long = {k: v for k, v in given.items() if isinstance(v, str) and (k in _TEXTS or "\n" in v)}
     if short := {key: value for key, value in given.items() if key not in long}:
         yield _fence(short, "json")
     for name, text in long.items():
