@@ -1,6 +1,6 @@
 """One edit, or several in a row, on the bytes of a file. Pure: bytes in, bytes out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
@@ -134,29 +134,38 @@ def _trimmed_alike(old: str, new: str) -> str:
 
 
 def _reindented(here: Sequence[str], old: Sequence[str], new: str) -> str:
-    """`new` shifted as the file's lines are shifted against the old text's, when all are alike."""
-    shifts = {
-        _shift(theirs, ours)
-        for theirs, ours in zip(here, old, strict=False)
-        if theirs.strip() and ours.strip()
-    }
-    if len(shifts) != 1:
+    """`new` with the file's indentation wherever the old text tells what stands for what."""
+    known = _indentations(here, old)
+    if all(mine == wanted for mine, wanted in known.items()):
         return new
-    shift = shifts.pop()
-    if shift is None:
-        return new
-    less, more = shift
-    return "\n".join(
-        more + line.removeprefix(less) if line.strip() else line for line in new.split("\n")
-    )
+    return "\n".join(_moved(line, known) for line in new.split("\n"))
 
 
-def _shift(theirs: str, ours: str) -> tuple[str, str] | None:
-    """What to take from the front of our line and what to put there, to get their indentation."""
-    mine = ours[: len(ours) - len(ours.lstrip())]
-    wanted = theirs[: len(theirs) - len(theirs.lstrip())]
-    if wanted.endswith(mine):
-        return "", wanted[: len(wanted) - len(mine)]
-    if mine.endswith(wanted):
-        return mine[: len(mine) - len(wanted)], ""
-    return None
+def _moved(line: str, known: Mapping[str, str]) -> str:
+    mine = _indentation(line)
+    nearest = max((one for one in known if mine.startswith(one)), key=len, default=None)
+    if nearest is None or not line.strip():
+        return line
+    return known[nearest] + line.removeprefix(nearest)
+
+
+def _indentations(here: Sequence[str], old: Sequence[str]) -> dict[str, str]:
+    """The old text's indentations and those of the file's lines; empty when they contradict."""
+    known: dict[str, str] = {}
+    deeper: set[str | None] = set()
+    for theirs, ours in zip(here, old, strict=False):
+        if not (theirs.strip() and ours.strip()):
+            continue
+        mine, wanted = _indentation(ours), _indentation(theirs)
+        if known.setdefault(mine, wanted) != wanted:
+            return {}
+        more = len(wanted) - len(mine)
+        deeper.add(wanted[:more] if more >= 0 and wanted.endswith(mine) else None)
+    shift = deeper.pop() if len(deeper) == 1 else None
+    if shift is not None:
+        known.setdefault("", shift)
+    return known
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]

@@ -108,7 +108,7 @@ async def _shown(pattern: str, area: Area, found: Hits) -> ToolResult:
         lines.append(f"  {hit.line}: {_clipped(hit.text)}")
     total = len(found.hits)
     shown = f"; {MAX_SHOWN} are shown, narrow the search" if total > MAX_SHOWN else ""
-    head = f"{total} matching lines in {len(files)} files{shown}"
+    head = f"{_counted(total, 'matching line')} in {_counted(len(files), 'file')}{shown}"
     if not found.whole:
         head += f" (stopped after {SECONDS} s or {total} lines: there may be more)"
     return ToolResult(
@@ -116,6 +116,10 @@ async def _shown(pattern: str, area: Area, found: Hits) -> ToolResult:
         title=printable(pattern),
         metadata={"matches": total, "files": len(files)},
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _clipped(text: str) -> str:

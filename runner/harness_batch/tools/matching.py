@@ -20,7 +20,7 @@ MAX_FUZZY = 2 * 1024 * 1024
 """Characters of a file up to which the fallbacks are tried."""
 MAX_SPANS = 1000
 """Places after which one way of looking stops."""
-_BUDGET = 20_000_000
+_BUDGET = 3_000_000
 """Products of line lengths that all similarities of one search may cost."""
 
 Span = tuple[int, int]

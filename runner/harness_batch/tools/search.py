@@ -35,6 +35,7 @@ _RIPGREP = (
     "--no-config",
     "--no-messages",
     "--color=never",
+    "--crlf",
     "--hidden",
     "--no-ignore-dot",
     "--no-ignore-global",
