@@ -10,7 +10,7 @@ from attrs import frozen
 from harness_batch.errors import SandboxError
 from harness_batch.limits import BASH_TIMEOUT_MAX_SECONDS, BASH_TIMEOUT_SECONDS
 from harness_batch.messages import JsonObject
-from harness_batch.permissions.shell import ShellPlace, asks_of
+from harness_batch.permissions.shell import ShellPlace, asks_of, refusal
 from harness_batch.processes import Command, CommandEnd
 from harness_batch.rules import Ask
 from harness_batch.tools.capture import Capture
@@ -66,11 +66,9 @@ class BashTool:
         if isinstance(folder, Refused):
             return folder.result()
         command = arguments["command"]
-        unfit = _unfit(command)
-        if unfit is not None:
-            return Refused(unfit).result()
-        outside = () if folder.inside else (Ask("external_directory", folder.path.as_posix()),)
-        return (*asks_of(command, ShellPlace(context.root, folder.path, context.tmp)), *outside)
+        place = ShellPlace(context.root, folder.path, context.tmp)
+        unfit = _unfit(command) or refusal(command, place)
+        return asks_of(command, place) if unfit is None else Refused(unfit).result()
 
     async def run(self, arguments: JsonObject, context: ToolContext, call_id: str) -> ToolResult:
         """Run it to its end or its timeout."""

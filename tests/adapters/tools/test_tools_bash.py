@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from fakes_tools import Desk, desk
 
+from fakes_tools import Desk, desk
 from harness_batch.rules import Ask
 from harness_batch.tools.bash import BashTool
 from harness_batch.tools.protocol import ToolResult
@@ -82,6 +82,16 @@ def test_the_command_is_what_is_asked_for(at: Desk) -> None:
 @pytest.mark.parametrize("command", ["", "  \n", "a\0b", "\ud800", "x" * 200_000])
 def test_a_command_that_cannot_be_run_is_refused(at: Desk, command: str) -> None:
     assert isinstance(at.asks(BASH, command=command), ToolResult)
+
+
+@pytest.mark.parametrize("command", ["git push", "git remote add x y", "git config a b"])
+def test_what_the_runner_does_itself_is_refused_whatever_the_rules_say(
+    at: Desk, command: str
+) -> None:
+    refused = at.asks(BASH, command=command)
+
+    assert isinstance(refused, ToolResult)
+    assert "git" in refused.output
 
 
 async def test_stdin_is_empty_and_no_startup_file_is_read(at: Desk) -> None:

@@ -4,8 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from fakes_tools import Desk, desk
 
+from fakes_tools import Desk, desk
 from harness_batch.tools.edit import EditTool
 from harness_batch.tools.multiedit import MultieditTool
 from harness_batch.tools.read import ReadTool

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from fakes_tools import Desk, desk, inside_only
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fakes_tools import Desk, desk, inside_only
 from harness_batch.rules import Ask
 from harness_batch.tools.beneath import by_kernel, by_steps
 from harness_batch.tools.edit import EditTool

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 
 import pytest
-from fakes_tools import Desk, desk
 
+from fakes_tools import Desk, desk
 from harness_batch.tools.read import ReadTool
 from harness_batch.tools.truncation import MAX_BYTES, shorten
 
@@ -146,7 +146,7 @@ async def test_a_folder_is_listed(at: Desk) -> None:
 
 
 async def test_a_file_name_that_is_not_utf8_can_be_listed(at: Desk) -> None:
-    Path(os.fsdecode(os.fsencode(at.context.root) + b"/\xff.txt")).touch()
+    (at.context.root / os.fsdecode(b"\xff.txt")).touch()
 
     result = await at.call(READ, file_path=".")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from fakes_tools import Desk, denying, desk, inside_only
 
+from fakes_tools import Desk, denying, desk, inside_only
 from harness_batch.rules import Ask
 from harness_batch.tools.glob import GlobTool
 from harness_batch.tools.grep import GrepTool

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from fakes_tools import desk
 
+from fakes_tools import desk
 from harness_batch.rules import PERMISSIONS, Ask
 from harness_batch.tools.protocol import Tool
 from harness_batch.tools.table import bundled_tools, final_output

@@ -67,8 +67,7 @@ FALLBACKS = [
     ("unescaped text", r"print(\"hello  world\")", "pass", b'print("hello  world")', b"pass"),
     (
         "context lines",
-        "def second(a, b):\n    while 12345 + 67890:\n    if a:\n"
-        '        print("hello  world")\n    _____\n    return None\n',
+        'def second(a, b):\n    12345 + 67890\n    if a:\n        print("hello  world")\n    _\n    return None\n',
         "def second(a, b):\n    return None\n",
         CODE[CODE.index(b"def second") :],
         b"def second(a, b):\n    return None\n",
@@ -218,7 +217,7 @@ def test_line_ends_marks_and_odd_bytes_stay(data: bytes, old: str, new: str, wan
     assert edited(data, old, new) == wanted
 
 
-@pytest.mark.parametrize("text", ["\ud800", "\udc80"])
+@pytest.mark.parametrize("text", ["\ud800", "a\udc80"])
 def test_a_lone_surrogate_never_becomes_a_byte(text: str) -> None:
     assert "surrogate" in reason(b"a\n", "a", text)
 
