@@ -1,4 +1,4 @@
-"""What a file path asks for: the tool's permission, and `external_directory` outside the root."""
+"""A path as what the rules are asked: relative to the workspace, or `external_directory`."""
 
 from pathlib import Path
 
@@ -6,8 +6,11 @@ from harness_batch.rules import Ask
 
 
 def path_asks(permission: str, path: Path, root: Path) -> tuple[Ask, ...]:
-    """Asks for a resolved `path`: relative to `root` (`.` for the root itself), posix slashes."""
+    """What a tool must be allowed for `path`; both paths absolute and resolved.
+
+    Inside the workspace the pattern is relative, POSIX form, `.` for the workspace itself.
+    Outside it is absolute, and `external_directory` is asked too.
+    """
     if path.is_relative_to(root):
         return (Ask(permission, path.relative_to(root).as_posix()),)
-    outside = path.as_posix()
-    return (Ask(permission, outside), Ask("external_directory", outside))
+    return (Ask(permission, path.as_posix()), Ask("external_directory", path.as_posix()))
