@@ -39,7 +39,7 @@ class Prepared:
     """By the path that items name."""
 
 
-async def prepare(inputs: Inputs) -> Prepared:
+def prepare(inputs: Inputs) -> Prepared:
     """Open every door and make the plan. Raises: UserError, GitError."""
     config = load_config(
         repo=inputs.cwd,
@@ -52,7 +52,7 @@ async def prepare(inputs: Inputs) -> Prepared:
     given = _given(inputs)
     agents = load_agents(config.agents)
     repositories: dict[str, Repository] = {}
-    bases = {source.file: await _bases(source, inputs, repositories) for source in sources}
+    bases = {source.file: _bases(source, inputs, repositories) for source in sources}
     plan = build_plan(
         [(source, _declared(source, given)) for source in sources],
         config=config,
@@ -109,19 +109,19 @@ def _cli_rule(action: str, text: str) -> Rule:
     return Rule(permission, pattern or "*", "allow" if action == "allow" else "deny", "cli")
 
 
-async def _bases(
+def _bases(
     source: RecipeSource, inputs: Inputs, repositories: dict[str, Repository]
 ) -> Sequence[RepoBase]:
     wish = source.document.get("workspace") or {}
     ref = inputs.ref or wish.get("ref", "HEAD")
     words = list(_repo_words(inputs)) or [wish.get("repo", ".")]
-    return [await _base(word, ref, inputs.cwd, repositories) for word in words]
+    return [_base(word, ref, inputs.cwd, repositories) for word in words]
 
 
-async def _base(word: str, ref: str, cwd: Path, repositories: dict[str, Repository]) -> RepoBase:
-    repository = await discover(cwd / Path(word).expanduser())
+def _base(word: str, ref: str, cwd: Path, repositories: dict[str, Repository]) -> RepoBase:
+    repository = discover(cwd / Path(word).expanduser())
     repositories[str(repository.path)] = repository
-    return RepoBase(repository.path, ref, await resolve_base(repository, ref))
+    return RepoBase(repository.path, ref, resolve_base(repository, ref))
 
 
 def _repo_words(inputs: Inputs) -> Iterable[str]:

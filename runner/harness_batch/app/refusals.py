@@ -1,10 +1,10 @@
 """What this host cannot give a recipe: told before any model call, never worked around."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from harness_batch.app.options import SandboxMode
 from harness_batch.plan.item import Item
-from harness_batch.sandbox.probe import host_properties
+from harness_batch.sandbox.probe import Property, host_properties
 
 REQUIRED = ("write-confined", "net-none", "secrets-hidden", "no-survivors")
 """What `--sandbox required` asks for."""
@@ -17,7 +17,7 @@ async def host_refusals(
 
     The host is probed once, by trying.
     """
-    found = await host_properties()
+    found: Mapping[str, Property] = {**await host_properties()}
     holds = {name for name, found_ in found.items() if found_.holds}
     refused: dict[str, tuple[str, str]] = {}
     for item in items:

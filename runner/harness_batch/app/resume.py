@@ -59,6 +59,8 @@ class Earlier:
                 self.spent += self._reserved[call.model_call_id]
             case ModelCallClosed(call=call):
                 self._close(call.model_call_id, call.cost_usd, call.error_kind)
+            case _:
+                pass
 
     def _close(self, call_id: str, cost: Decimal | None, error_kind: str | None) -> None:
         reserved = self._reserved.pop(call_id, Decimal(0))

@@ -65,14 +65,17 @@ class SlicedLog:
     journal: Journal
     deltas: DeltaSlices
 
-    def append(self, payload: Payload, session_id: str | None) -> object:
+    def append(self, payload: Payload, session_id: str | None) -> None:
         """Write the event; a part's slices come before its update. Raises: StorageError."""
         match payload:
             case PartDelta() if session_id is not None:
-                return self.deltas.add(payload, session_id)
+                self.deltas.add(payload, session_id)
+                return
             case PartUpdated(part=part):
                 self.deltas.finish(part.id)
-        return self.journal.append(payload, session_id)
+            case _:
+                pass
+        self.journal.append(payload, session_id)
 
     async def sync(self) -> None:
         """Wait for the disk. Raises: StorageError."""
@@ -141,7 +144,8 @@ class Execution:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(projection.run)
             nursery.start_soon(watch, self.bus)
-            flushing = await nursery.start(_cancellable, deltas.keep_flushing)
+            flushing = trio.CancelScope()
+            nursery.start_soon(_within, flushing, deltas.keep_flushing)
             try:
                 code = await self._sessions(log)
             finally:
@@ -315,10 +319,6 @@ async def _cut_off(scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _cancellable(
-    work: Callable[[], Awaitable[None]],
-    task_status: trio.TaskStatus[trio.CancelScope] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    with trio.CancelScope() as scope:
-        task_status.started(scope)
+async def _within(scope: trio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
+    with scope:
         await work()

@@ -16,7 +16,7 @@ from harness_batch.engine.log import AttemptLog, Log
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
-from harness_batch.errors import HarnessError, UserError
+from harness_batch.errors import UserError
 from harness_batch.events import SessionCreated, SessionFinished, SessionStarted, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.models.protocol import Model

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import click
 
@@ -13,6 +13,16 @@ from harness_batch.errors import UsageError
 from harness_batch.limits import Limits, duration_seconds
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Decorator(Protocol):
+    """What click's options are."""
+
+    def __call__(self, function: Function, /) -> Function:
+        """The function with the option noted on it."""
+        ...
+
+
 Rules = tuple[tuple[str, str], ...]
 
 
@@ -21,7 +31,7 @@ def environment_name(option: str) -> str:
     return f"HARNESS_BATCH_{option.removeprefix('--').replace('-', '_').upper()}"
 
 
-def option(*names: str, **settings: Any) -> Callable[[Function], Function]:  # noqa: ANN401
+def option(*names: str, **settings: Any) -> Decorator:  # noqa: ANN401
     """A click option that also reads its environment variable."""
     long = next(name for name in names if name.startswith("--"))
     return click.option(*names, envvar=environment_name(long.partition("/")[0]), **settings)
@@ -111,7 +121,8 @@ def limits_of(texts: tuple[str, ...]) -> Limits:
     limits = Limits()
     for text in texts:
         key, value = _pair("--limit", text)
-        limits = limits.lowest(Limits(**{key: _limit_value(key, value)}))
+        declared: dict[str, Any] = {key: _limit_value(key, value)}
+        limits = limits.lowest(Limits(**declared))
     return limits
 
 

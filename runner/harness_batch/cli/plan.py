@@ -14,16 +14,14 @@ from harness_batch.errors import Unsupported
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--lock", metavar="FILE", hidden=True)
 @click.pass_context
-def command(ctx: click.Context, **values: Any) -> None:  # noqa: ANN401  # click's own
+def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # click's own
     """Show what `run` would start: items, permissions, limits, models, checks."""
-    import trio
-
     from harness_batch.app.prepare import prepare
     from harness_batch.plan.view import plan_as_json, plan_as_text
 
     if values["lock"]:
         raise Unsupported("--lock is not supported by this version")
-    prepared = trio.run(prepare, inputs_of(values, rules_of(ctx, values)))
+    prepared = prepare(inputs_of(values, rules_of(ctx, values)))
     if values["as_json"]:
         click.echo(json.dumps(plan_as_json(prepared.plan), ensure_ascii=False, indent=2))
         return

@@ -7,6 +7,8 @@ import click
 
 from harness_batch.errors import Unsupported
 
+Rows = tuple[tuple[Any, ...], ...]
+
 
 @click.command()
 @click.argument("sql")
@@ -45,7 +47,7 @@ def command(sql: str, db: Path | None, run_word: str | None, form: str) -> None:
     click.echo(_FORMS[form](answer.columns, answer.rows), nl=False)
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+def _table(columns: tuple[str, ...], rows: Rows) -> str:
     texts = [tuple(map(_text, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
     numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
@@ -60,7 +62,7 @@ def _table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     return line(columns) + line(tuple("-" * width for width in widths)) + "".join(map(line, texts))
 
 
-def _csv(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+def _csv(columns: tuple[str, ...], rows: Rows) -> str:
     import csv
     import io
 
@@ -71,14 +73,14 @@ def _csv(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     return out.getvalue()
 
 
-def _json(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+def _json(columns: tuple[str, ...], rows: Rows) -> str:
     import json
 
     objects = [dict(zip(columns, row, strict=True)) for row in rows]
     return json.dumps(objects, default=str, ensure_ascii=False, indent=2) + "\n"
 
 
-def _markdown(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
     from harness_batch_reports.hostile import cell
 
     def line(cells: tuple[str, ...]) -> str:

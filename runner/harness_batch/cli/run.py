@@ -10,6 +10,7 @@ import click
 from harness_batch.app.options import RunOptions
 from harness_batch.cli.defaults import WithConfigDefaults
 from harness_batch.cli.options import (
+    Decorator,
     input_options,
     inputs_of,
     money,
@@ -23,7 +24,7 @@ NOT_YET = ("html", "sarif", "shard", "repeat", "executor", "no_cache")
 """Options of the contract whose engine does not exist yet; refused by name."""
 
 
-def _path(name: str, text: str) -> Any:  # noqa: ANN401  # a click decorator
+def _path(name: str, text: str) -> Decorator:
     return option(name, type=click.Path(path_type=Path), metavar="FILE", help=text)
 
 
@@ -92,7 +93,7 @@ def _path(name: str, text: str) -> Any:  # noqa: ANN401  # a click decorator
 @option("--executor", metavar="URL", hidden=True)
 @option("--no-cache", is_flag=True, hidden=True)
 @click.pass_context
-def command(ctx: click.Context, **values: Any) -> None:  # noqa: ANN401  # click's own
+def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # click's own
     """Run the sessions of recipes; write database, reports and patches.
 
     RECIPE is a file or the name of a bundled recipe. stdout carries the summary only.

@@ -16,7 +16,7 @@ from harness_batch.cli.progress import event_file, watcher
 from harness_batch.cli.unwrap import only_cause
 from harness_batch.store.journal import Follower
 from harness_batch_reports import console, result_json
-from harness_batch_reports.console import COLOUR, PLAIN, Screen
+from harness_batch_reports.console import COLOURED, PLAIN, Screen
 
 
 def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) -> int:
@@ -26,7 +26,7 @@ def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) ->
 
 
 async def _run(inputs: Inputs, options: RunOptions, progress: str, as_json: bool) -> int:
-    prepared = await prepare(inputs)
+    prepared = prepare(inputs)
     folder, notice = run_folder(options, inputs.cwd)
     if notice is not None:
         click.echo(f"harness-batch: {notice}", err=True)
@@ -59,7 +59,7 @@ def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:
         return
     layout = Screen(
         width=shutil.get_terminal_size((100, 24)).columns,
-        palette=COLOUR if coloured(sys.stdout.isatty()) else PLAIN,
+        palette=COLOURED if coloured(sys.stdout.isatty()) else PLAIN,
         near=Path.cwd(),
     )
     click.echo(console.screen(finished.report, layout, finished.written), nl=False)

@@ -4,6 +4,8 @@ import json
 
 import click
 
+from harness_batch.messages import JsonObject
+
 
 @click.command()
 @click.argument(
@@ -14,7 +16,7 @@ def command(name: str) -> None:
     click.echo(json.dumps(_schema(name), indent=2, ensure_ascii=False))
 
 
-def _schema(name: str) -> dict[str, object]:
+def _schema(name: str) -> JsonObject:
     match name:
         case "config":
             from harness_batch.config.schema import config_schema

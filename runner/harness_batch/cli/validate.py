@@ -10,17 +10,15 @@ from harness_batch.cli.options import InOrder, input_options, inputs_of, rules_o
 @click.command(cls=InOrder)
 @input_options
 @click.pass_context
-def command(ctx: click.Context, **values: Any) -> None:  # noqa: ANN401  # click's own
+def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # click's own
     """Check recipes: schema, parameters, templates, permissions, models.
 
     Nothing is called and nothing is started. Faults are `file:line:col: message`; exit code 2 when
     there is one, 0 when there are warnings only.
     """
-    import trio
-
     from harness_batch.app.prepare import prepare
 
-    prepared = trio.run(prepare, inputs_of(values, rules_of(ctx, values)))
+    prepared = prepare(inputs_of(values, rules_of(ctx, values)))
     for warning in prepared.plan.warnings:
         click.echo(str(warning), err=True)
     count = len(prepared.plan.items)

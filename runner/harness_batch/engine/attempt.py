@@ -80,17 +80,16 @@ class AttemptRun:
             return self._bug()
 
     async def _work(self, site: Site) -> Ending:
-        ending: Ending | None = None
-        with self.stop.scope():
-            ending = await self._set_up(site) or await self._talk(site)
-        ending = ending or self.stop.ending()
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + self._patience(ending)):
+        ending = await self._agent(site)
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + _patience(ending)):
             await self._take_patch(site)
-        if not isinstance(ending, Answered):
-            return ending
-        with self.stop.scope() as scope:
-            await self._check(site, ending)
-        return self.stop.ending() if scope.cancelled_caught else ending
+        return await self._check(site, ending) if isinstance(ending, Answered) else ending
+
+    async def _agent(self, site: Site) -> Ending:
+        with self.stop.scope():
+            failed = await self._set_up(site)
+            return await self._talk(site) if failed is None else failed
+        return self.stop.ending()
 
     async def _set_up(self, site: Site) -> Broke | None:
         for script in self.agenda.item.recipe.workspace.setup:
@@ -133,17 +132,22 @@ class AttemptRun:
         )
         self.log.emit(PatchWritten(row))
 
-    async def _check(self, site: Site, ending: Answered) -> None:
-        recipe = self.agenda.item.recipe
-        for check in recipe.checks:
-            self._note(await run_check(check, site.launcher, site.workspace.cwd, self.log))
+    async def _check(self, site: Site, ending: Answered) -> Ending:
+        with self.stop.scope():
+            for check in self.agenda.item.recipe.checks:
+                self._note(await run_check(check, site.launcher, site.workspace.cwd, self.log))
+            self._expect(ending.text)
+            return ending
+        return self.stop.ending()
+
+    def _expect(self, answer: str) -> None:
         result = Result(
-            answer=ending.text,
+            answer=answer,
             paths=self._change.paths,
             cost_usd=self.spend.cost(),
             tools_used=self._used,
         )
-        for name, reason in unmet(recipe.expect, result):
+        for name, reason in unmet(self.agenda.item.recipe.expect, result):
             self._note(
                 CheckResult(
                     session_id=self.log.session_id,
@@ -180,9 +184,6 @@ class AttemptRun:
         self.log.emit(SessionFinished(ended))
         return ended
 
-    def _patience(self, ending: Ending) -> float:
-        return WRITING_DOWN_S if isinstance(ending, Interrupted) else 10 * WRITING_DOWN_S
-
     def _bug(self) -> Broke:
         trace = traceback.format_exc()
         self.write(self.folder / "traceback.txt", trace.encode("utf-8", "replace"))
@@ -200,6 +201,10 @@ def _failure(error: HarnessError) -> Broke:
             return Broke("sandbox", str(error), "infra")
         case _:
             return Broke("host", str(error), "infra")
+
+
+def _patience(ending: Ending) -> float:
+    return WRITING_DOWN_S if isinstance(ending, Interrupted) else 10 * WRITING_DOWN_S
 
 
 def _answer(ending: Ending) -> str:

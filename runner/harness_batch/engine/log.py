@@ -12,7 +12,7 @@ from harness_batch.events import Notice, Payload
 class Log(Protocol):
     """Takes every event of the run in order; `append` has written it when it returns."""
 
-    def append(self, payload: Payload, session_id: str | None) -> object:
+    def append(self, payload: Payload, session_id: str | None) -> None:
         """Write the event. Raises: StorageError."""
         ...
 

@@ -21,5 +21,5 @@ def delay(error: ProviderError, tries: int, chance: random.Random) -> float | No
         return None
     if isinstance(error, RateLimited | Unavailable) and error.retry_after is not None:
         return error.retry_after
-    back_off = min(FIRST_DELAY_S * 2 ** (tries - 1), LONGEST_DELAY_S)
+    back_off = min(FIRST_DELAY_S * 2.0 ** (tries - 1), LONGEST_DELAY_S)
     return back_off * (1 + JITTER * chance.random())

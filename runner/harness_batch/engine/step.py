@@ -111,7 +111,6 @@ class Stepper:
 
     def _request(self, allowance: Allowance, *, last: bool) -> ModelRequest:
         return ModelRequest(
-            model=self.model.ref.model,
             system=self.system,
             turns=self.transcript.turns,
             tools=self.runner.specs,

@@ -112,11 +112,10 @@ class ToolRunner:
         self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool
     ) -> ToolResult | Refused:
         name = taken.record.tool
-        match self._checked(name, arguments, tools_off=tools_off):
-            case Refused() as refused:
-                return refused
-            case tool, valid:
-                pass
+        checked = self._checked(name, arguments, tools_off=tools_off)
+        if isinstance(checked, Refused):
+            return checked
+        tool, valid = checked
         fingerprint = Call.of(name, valid)
         verdict = self._stuck(fingerprint, taken) or self._judged(tool, valid, taken, fingerprint)
         if verdict is not None:
@@ -183,11 +182,7 @@ class ToolRunner:
             return Refused(asks.output, "timeout" if asks.status == "timeout" else "error")
         verdict = self.policy.judge(asks)
         self._decided(taken.record, verdict.rulings)
-        match verdict:
-            case Allowed():
-                return None
-            case Denied(message=message):
-                return self._deny(message, call)
+        return self._deny(verdict.message, call) if isinstance(verdict, Denied) else None
 
     def _deny(self, message: str, call: Call) -> Refused:
         self.denials += 1

@@ -105,6 +105,8 @@ def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
             return Stopped("output_length", detail, text)
         case "content_filter":
             return Stopped("content_filter", "the provider's content filter ended it", text)
+        case _:
+            pass
     if _out_of_steps(now):
         return Stopped("max_steps", f"the limit steps ({now.limits.steps}) is used up", text)
     return None

@@ -7,12 +7,12 @@ import pytest
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_events import RUN_ID, TIME, any_event, numbered, session_story, story
 
 from harness_batch import events, messages
 from harness_batch.codec import PAYLOADS, decode, encode, plain
 from harness_batch.errors import StorageError
 from harness_batch.events import Event
+from store_events import RUN_ID, TIME, any_event, numbered, session_story, story
 
 
 def of(payload: events.Payload) -> Event:
