@@ -18,15 +18,14 @@ BARRED = ("provider", "mcp", "lsp", "memory", "grants", "history", "sandbox", "e
 """Keys of which nothing is taken from a repository."""
 RUN_OPTIONS = (
     "deny",
-    "jobs",
     "junit_dialect",
-    "limit",
     "max_cost",
     "max_failures",
     "max_time",
     "progress",
 )
-"""Options of `run` that a repository may set: none widens, writes, or chooses what runs."""
+"""Options of `run` that a repository may set: none widens, writes, chooses what runs, or replaces
+a default that is lower."""
 BUNDLED_AGENTS = ("build", "explore", "plan", "review")
 """Agents that a repository may not redefine: that could undo their restrictions."""
 
