@@ -13,6 +13,7 @@ from attrs import define, field
 from harness_batch.config.document import Document, Steps
 from harness_batch.config.expansion import references
 from harness_batch.errors import Fault
+from harness_batch.limits import DEFAULTS
 
 BARRED = ("provider", "mcp", "lsp", "memory", "grants", "history", "sandbox", "env")
 """Keys of which nothing is taken from a repository."""
@@ -97,6 +98,9 @@ class Tightening:
                 continue
             rules = self._denials(agent.get("permissions", {}), (*path, "permissions"))
             kept[name] = {**agent, "permissions": rules}
+            if agent.get("steps", 0) > (DEFAULTS.steps or 0):
+                self._ignore((*path, "steps"), f"{agent['steps']} steps, more than the default,")
+                del kept[name]["steps"]
         return kept
 
     def _ignore(self, path: Steps, what: str) -> None:

@@ -1,5 +1,6 @@
 """A repository's own configuration only tightens, unless the user trusts it."""
 
+import json
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -106,6 +107,15 @@ def test_an_agent_of_the_users_is_not_redefined(repo: Path) -> None:
     )
     assert [agent.prompt for agent in config.agents] == ["good"]
     assert "'mine'" in told(config)
+
+
+@pytest.mark.parametrize(("steps", "kept"), [(50, 50), (51, None)])
+def test_a_new_agents_steps_do_not_pass_the_default(
+    repo: Path, steps: int, kept: int | None
+) -> None:
+    config = load(repo, json.dumps({"agents": {"doc": {"steps": steps}}}))
+    assert config.agents[0].steps == kept
+    assert bool(config.warnings) == (kept is None)
 
 
 def test_the_bundled_names_are_those_of_the_agents_room() -> None:
