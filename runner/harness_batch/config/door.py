@@ -103,6 +103,7 @@ class _Merge:
     """`model`, `small_model`, `grants`, `run`: the last file that says it."""
     rules: list[Rule] = Factory(list)
     limits: Limits = Factory(Limits)
+    ceiling: Limits = Factory(Limits)
     instructions: dict[str, None] = Factory(dict)
     faults: list[Fault] = Factory(list)
     warnings: list[Fault] = Factory(list)
@@ -137,7 +138,10 @@ class _Merge:
     def _put(self, document: Document, body: Tree) -> None:
         self.providers = with_declared(self.providers, body.get("provider", {}))
         self.rules += rules_from(body.get("permissions", {}), f"config:{document.file}")
-        self.limits = _limits(self.limits, body.get("limits", {}), trusted=document.trusted)
+        if document.trusted:
+            self.limits = evolve(self.limits, **_limits(body))
+        else:
+            self.ceiling = self.ceiling.lowest(Limits(**_limits(body)))
         self.instructions |= dict.fromkeys(self._instructions(document, body))
         for name, tree in body.get("agents", {}).items():
             self.agents[name] = _agent(name, self.agents.get(name), tree)
@@ -171,6 +175,7 @@ class _Merge:
             grants=None if grants is None else {name: tuple(m) for name, m in grants.items()},
             rules=tuple(self.rules),
             limits=self.limits,
+            ceiling=self.ceiling,
             agents=tuple(self.agents.values()),
             instructions=tuple(self.instructions),
             run=self.plain.get("run", {}),
@@ -211,10 +216,11 @@ def _open_keys(document: Document) -> Iterator[Fault]:
             yield document.warning(("provider", name, "api_key"), told)
 
 
-def _limits(before: Limits, declared: Tree, *, trusted: bool) -> Limits:
+def _limits(body: Tree) -> Tree:
+    declared: Tree = dict(body.get("limits", {}))
     if "cost_usd" in declared:
-        declared = {**declared, "cost_usd": Decimal(str(declared["cost_usd"]))}
-    return evolve(before, **declared) if trusted else before.lowest(Limits(**declared))
+        declared["cost_usd"] = Decimal(str(declared["cost_usd"]))
+    return declared
 
 
 def _agent(name: str, before: DeclaredAgent | None, tree: Tree) -> DeclaredAgent:

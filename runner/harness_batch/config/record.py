@@ -82,6 +82,8 @@ class Config:
     """Agent, role or recipe -> models it may use; None grants every model."""
     rules: tuple[Rule, ...] = ()
     limits: Limits = Factory(Limits)
+    ceiling: Limits = Factory(Limits)
+    """Of untrusted files: applied after the defaults, so that they can only lower a limit."""
     agents: tuple[DeclaredAgent, ...] = ()
     instructions: tuple[str, ...] = ()
     """Extra instruction files (globs) for the system prompt."""

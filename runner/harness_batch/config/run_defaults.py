@@ -6,9 +6,9 @@ from typing import Any
 
 from harness_batch.limits import duration_seconds
 
-BOUNDS = ("jobs", "max_cost", "max_failures", "max_time")
-"""Options of which the lower value is the tighter."""
-GATHERED = ("deny", "limit")
+BOUNDS = ("max_cost", "max_failures", "max_time")
+"""Options of which the lower value is the tighter; none has a default."""
+GATHERED = ("deny",)
 """Options that add up, so that a repository's never take the place of the user's."""
 
 

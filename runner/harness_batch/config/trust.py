@@ -13,20 +13,20 @@ from attrs import define, field
 from harness_batch.config.document import Document, Steps
 from harness_batch.config.expansion import references
 from harness_batch.errors import Fault
+from harness_batch.limits import DEFAULTS
 
 BARRED = ("provider", "mcp", "lsp", "memory", "grants", "history", "sandbox", "env")
 """Keys of which nothing is taken from a repository."""
 RUN_OPTIONS = (
     "deny",
-    "jobs",
     "junit_dialect",
-    "limit",
     "max_cost",
     "max_failures",
     "max_time",
     "progress",
 )
-"""Options of `run` that a repository may set: none widens, writes, or chooses what runs."""
+"""Options of `run` that a repository may set: none widens, writes, chooses what runs, or replaces
+a default that is lower."""
 BUNDLED_AGENTS = ("build", "explore", "plan", "review")
 """Agents that a repository may not redefine: that could undo their restrictions."""
 
@@ -98,6 +98,9 @@ class Tightening:
                 continue
             rules = self._denials(agent.get("permissions", {}), (*path, "permissions"))
             kept[name] = {**agent, "permissions": rules}
+            if agent.get("steps", 0) > (DEFAULTS.steps or 0):
+                self._ignore((*path, "steps"), f"{agent['steps']} steps, more than the default,")
+                del kept[name]["steps"]
         return kept
 
     def _ignore(self, path: Steps, what: str) -> None:

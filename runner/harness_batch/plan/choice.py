@@ -107,7 +107,8 @@ class Chooser:
     def limits(self, recipe: Recipe, agent: Agent) -> Limits:
         """Of all who declare a limit the lowest wins; defaults where nobody does."""
         declared = self.config.limits.lowest(Limits(steps=agent.steps))
-        return declared.lowest(recipe.limits).lowest(self.cli.limits).with_defaults()
+        chosen = declared.lowest(recipe.limits).lowest(self.cli.limits).with_defaults()
+        return chosen.lowest(self.config.ceiling)
 
     def unpriced(
         self, models: tuple[ModelRef, ...], recipe: Recipe, limits: Limits

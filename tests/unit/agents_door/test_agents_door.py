@@ -76,7 +76,10 @@ def head(text: str) -> str:
     [
         ("Just text", "a.md:1:1: must begin with a head"),
         ("---\ndescription: x\n", "a.md:1:1: must begin with a head"),
-        (head("descripton: x"), "a.md:2:1: unknown key 'descripton'; did you mean 'description'?"),
+        (
+            head("descriptions: x"),
+            "a.md:2:1: unknown key 'descriptions'; did you mean 'description'?",
+        ),
         (head("mode: both"), "a.md:2:1: mode must be one of primary, subagent, all, not 'both'"),
         (head("steps: 0"), "steps must be at least 1, not 0"),
         (head("steps: 08"), "steps must be a whole number, not '08'"),

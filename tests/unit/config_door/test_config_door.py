@@ -242,7 +242,7 @@ def test_no_secret_is_in_a_repr(home: Path, user_file: Path) -> None:
         ('{\n"model": "a/b"\n"run": {}}', "3:is not JSON with comments: Expected ',' or '}'"),
         ("[]", "1:the file must hold one object"),
         ('{"model": "a/b",\n "model": "c/d"}', "2:the key 'model' is there twice (line 1)"),
-        ('{\n"modell": "a/b"}', "2:unknown key 'modell'; did you mean 'model'?"),
+        ('{\n"models": "a/b"}', "2:unknown key 'models'; did you mean 'model'?"),
         ('{"zzz": 1}', "1:unknown key 'zzz'"),
         ('{"model": "claude"}', "1:model must be PROVIDER/MODEL, not 'claude'"),
         ('{"model": 3}', "1:model must be text, not 3"),
@@ -252,7 +252,10 @@ def test_no_secret_is_in_a_repr(home: Path, user_file: Path) -> None:
         ('{"limits": {"cost_usd": NaN}}', "1:nan is not a number"),
         ('{"limits": {"step": 1}}', "1:unknown key 'step' in limits; did you mean 'steps'?"),
         ('{"permissions": {"edt": "deny"}}', "1:unknown permission 'edt'; did you mean 'edit'?"),
-        ('{"permissions": {"edit": "alow"}}', "1:permissions.edit must be one of allow, deny, ask"),
+        (
+            '{"permissions": {"edit": "allows"}}',
+            "1:permissions.edit must be one of allow, deny, ask",
+        ),
         ('{"permissions": {"edit": 1}}', "1:permissions.edit must be"),
         (
             '{"permissions": {"edit": {\n"a": "no"}}}',
@@ -291,7 +294,7 @@ def test_bad_files_say_what_and_where(text: str, expected: str, tmp_path: Path) 
 def test_all_faults_of_all_files_are_told_at_once(
     home: Path, user_file: Path, tmp_path: Path
 ) -> None:
-    user_file.write_text('{\n"modell": 1,\n"limits": {"steps": -1}, "mcp": {"a": {}}}')
+    user_file.write_text('{\n"models": 1,\n"limits": {"steps": -1}, "mcp": {"a": {}}}')
     explicit = tmp_path / "more.jsonc"
     explicit.write_text('{"run": 3}')
     with pytest.raises(FaultyInput) as caught:

@@ -12,6 +12,7 @@ from harness_batch.config.door import load_config
 from harness_batch.config.record import Config
 from harness_batch.config.trust import BUNDLED_AGENTS
 from harness_batch.errors import FaultyInput
+from harness_batch.limits import Limits
 from harness_batch.rules import Rule
 
 
@@ -56,6 +57,8 @@ BARRED = [
     '{"run": {"sandbox": "off"}}',
     '{"run": {"allow": ["bash"]}}',
     '{"run": {"agent": "build"}}',
+    '{"run": {"jobs": 64}}',
+    '{"run": {"limit": ["steps=999"]}}',
     '{"run": {"events": "/tmp/x"}}',
     '{"run": {"params": "/etc/passwd"}}',
     '{"permissions": {"bash": "allow"}}',
@@ -106,24 +109,33 @@ def test_an_agent_of_the_users_is_not_redefined(repo: Path) -> None:
     assert "'mine'" in told(config)
 
 
+@pytest.mark.parametrize(("steps", "kept"), [(50, 50), (51, None)])
+def test_a_new_agents_steps_do_not_pass_the_default(
+    repo: Path, steps: int, kept: int | None
+) -> None:
+    config = load(repo, json.dumps({"agents": {"doc": {"steps": steps}}}))
+    assert config.agents[0].steps == kept
+    assert bool(config.warnings) == (kept is None)
+
+
 def test_the_bundled_names_are_those_of_the_agents_room() -> None:
     assert set(load_agents()) == set(BUNDLED_AGENTS)
 
 
-@pytest.mark.parametrize(
-    ("user", "repository", "steps"), [(30, 40, 30), (30, 20, 20), (None, 20, 20)]
-)
-def test_limits_are_only_lowered(repo: Path, user: int | None, repository: int, steps: int) -> None:
-    mine = {"cost_usd": 1.5, **({"steps": user} if user else {})}
-    theirs = {"cost_usd": 9, "steps": repository}
-    config = load(repo, json.dumps({"limits": theirs}), user=json.dumps({"limits": mine}))
-    assert (config.limits.steps, config.limits.cost_usd) == (steps, Decimal("1.5"))
+def test_limits_of_a_repository_are_a_ceiling_never_a_declaration(repo: Path) -> None:
+    inner = repo / "inner"
+    inner.mkdir()
+    (inner / "harness.jsonc").write_text('{"limits": {"steps": 90, "tokens": 5}}')
+    (repo / "harness.jsonc").write_text('{"limits": {"steps": 80, "cost_usd": 9}}')
+    config = load_config(repo=inner, explicit=None, environ={})
+    assert config.limits == Limits()
+    assert config.ceiling == Limits(steps=80, tokens=5, cost_usd=Decimal(9))
 
 
 def test_bounds_of_a_run_are_only_lowered_and_denials_added(repo: Path) -> None:
     config = load(
         repo,
-        """{"run": {"max_cost": 9, "max_time": "30m", "jobs": 64, "max_failures": 1,
+        """{"run": {"max_cost": 9, "max_time": "30m", "max_failures": 1,
         "deny": "webfetch", "progress": "plain"}}""",
         user='{"run": {"max_cost": 2, "max_time": "1h", "jobs": 4, "deny": ["bash"]}}',
     )

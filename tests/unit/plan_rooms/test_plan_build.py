@@ -112,9 +112,9 @@ def test_a_parameter_goes_to_the_recipes_that_declare_it() -> None:
 
 def test_a_parameter_that_no_recipe_declares_is_a_usage_error() -> None:
     with pytest.raises(
-        UsageError, match=r"-p pakage: no recipe declares it; did you mean 'package'"
+        UsageError, match=r"-p packages: no recipe declares it; did you mean 'package'"
     ):
-        plan_of(source(package="x"), cli=Overrides(parameters={"pakage": 1}))
+        plan_of(source(package="x"), cli=Overrides(parameters={"packages": 1}))
 
 
 def test_the_model_is_the_first_that_is_said() -> None:
@@ -207,8 +207,8 @@ def test_the_agent_is_the_command_lines_or_the_recipes() -> None:
 
 
 def test_an_unknown_agent_is_told_with_the_nearest() -> None:
-    told = fault_of(source(evolve(RECIPE, agent="reveiw")))
-    assert "/r/fix.yaml:5:8: unknown agent 'reveiw'; did you mean 'review'?" in told
+    told = fault_of(source(evolve(RECIPE, agent="reviews")))
+    assert "/r/fix.yaml:5:8: unknown agent 'reviews'; did you mean 'review'?" in told
     with pytest.raises(UsageError, match="--agent: unknown agent 'x'"):
         plan_of(source(), cli=Overrides(agent="x"))
 
@@ -236,6 +236,14 @@ def test_of_all_limits_the_lowest_wins() -> None:
     cli = Overrides(limits=Limits(steps=35, tokens=2000))
     (item,) = plan_of(source(recipe), config=config, agents=agents, cli=cli).items
     assert item.limits == Limits(steps=30, tokens=1000, seconds=10, output_tokens=8000)
+
+
+def test_a_repositorys_limits_only_lower_what_would_hold_without_them() -> None:
+    config = evolve(CONFIG, ceiling=Limits(steps=80, seconds=60, output_tokens=99_999))
+    limits = plan_of(source(), config=config).items[0].limits
+    assert limits == Limits(steps=50, seconds=60, output_tokens=8000)
+    wide = evolve(RECIPE, limits=Limits(steps=100))
+    assert plan_of(source(wide), config=config).items[0].limits.steps == 80
 
 
 @pytest.mark.parametrize("model", ["mine/unlisted", "mine/half", "anthropic/x"])
