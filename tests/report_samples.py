@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
+import report_rows
 import report_views
 from harness_batch_reports.read import read_run, read_session
 from harness_batch_reports.records import (
@@ -44,29 +45,29 @@ def _files(session: Session) -> tuple[str, ...]:
 @cache
 def nightly() -> BatchReport:
     """Every kind of ending."""
-    return read(report_views.nightly())
+    return read(report_rows.nightly())
 
 
 @cache
 def passing() -> BatchReport:
     """One session that passed."""
-    return read(report_views.passing())
+    return read(report_rows.passing())
 
 
 @cache
 def review() -> BatchReport:
     """One review that answered with JSON and changed nothing."""
     answer = '{"verdict": "request_changes", "findings": [{"path": "src/cli.py", "line": 12}]}'
-    one = report_views.session("core", answer=answer, **report_views.NO_PATCH)
+    one = report_rows.session("core", answer=answer, **report_rows.NO_PATCH)
     one |= {"item_key": "review-pr", "recipe": "review-pr", "matrix": {}, "folder": "review-pr"}
-    return read({"report_run": [report_views.run(exit_code=0)], "report_session": [one]})
+    return read({"report_run": [report_rows.run(exit_code=0)], "report_session": [one]})
 
 
 @cache
 def transcript() -> SessionTranscript:
     """All that was said in a session."""
     with TemporaryDirectory() as folder:
-        path = report_views.write(Path(folder) / "run.duckdb", report_views.talk())
+        path = report_views.write(Path(folder) / "run.duckdb", report_rows.talk())
         return read_session(path, "ses_core")
 
 

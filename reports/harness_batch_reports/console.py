@@ -108,12 +108,12 @@ def _verdict(report: BatchReport, worst: tuple[Session, ...], layout: Screen) ->
     tail += f": {EXIT_WORDS[exit_code]}" if exit_code in _STOPPED else ""
     words = headline(report)
     yield layout.palette.paint(words[0].upper() + words[1:], status) + f" ({tail})"
-    yield _cut(
-        f"{sums.cost} · {figures.tokens(sums.input_tokens)} tokens in "
-        f"({figures.share(sums.cache_read_tokens, sums.input_tokens)} from cache), "
-        f"{figures.tokens(sums.output_tokens)} out · {figures.duration(elapsed(report))}",
-        layout.width,
-    )
+    cached = figures.share(sums.cache_read_tokens, sums.input_tokens)
+    tokens = f"{figures.tokens(sums.input_tokens)} tokens in ({cached} from cache)"
+    facts = [sums.cost, f"{tokens}, {figures.tokens(sums.output_tokens)} out"]
+    if (seconds := elapsed(report)) is not None:
+        facts.append(figures.duration(seconds))
+    yield _cut(" · ".join(facts), layout.width)
     yield ""
 
 

@@ -55,12 +55,10 @@ def verdict(report: BatchReport) -> Iterator[str]:
     yield f"## {sign} harness-batch: {headline(report)}"
     cached = figures.share(sums.cache_read_tokens, sums.input_tokens)
     used = f"{figures.tokens(sums.input_tokens)} tokens in ({cached} from cache)"
-    facts = [
-        f"**{sums.cost}**",
-        f"{used}, {figures.tokens(sums.output_tokens)} out",
-        figures.duration(elapsed(report)),
-        _exit(report.run.exit_code),
-    ]
+    facts = [f"**{sums.cost}**", f"{used}, {figures.tokens(sums.output_tokens)} out"]
+    if (seconds := elapsed(report)) is not None:
+        facts.append(figures.duration(seconds))
+    facts.append(_exit(report.run.exit_code))
     yield " · ".join(facts)
     if sums.unpriced_calls:
         known = figures.money(sums.cost_usd) if sums.cost_usd else None

@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import report_rows
 import report_views
 from harness_batch_reports.read import read_run, read_session
 from harness_batch_reports.records import ReportError
@@ -14,12 +15,12 @@ from harness_batch_reports.records import ReportError
 
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
-    return report_views.write(tmp_path / "run.duckdb", report_views.nightly())
+    return report_views.write(tmp_path / "run.duckdb", report_rows.nightly())
 
 
 def test_a_run_is_read_with_its_sessions_in_order_of_their_items(db: Path) -> None:
     report = read_run(db)
-    assert report.run.run_id == report_views.RUN
+    assert report.run.run_id == report_rows.RUN
     assert report.run.argv == ("run", "recipes/fix-lint.yaml")
     assert report.run.started_at == datetime(2026, 3, 1, 4, 0, tzinfo=UTC)
     assert report.run.budget_usd == Decimal(5)
@@ -57,15 +58,15 @@ def test_files_of_the_last_attempt_are_found_beside_the_database(db: Path) -> No
 
 
 def test_of_several_runs_the_newest_is_read_unless_one_is_named(tmp_path: Path) -> None:
-    older = report_views.run(run_id="run_older", started_at="2026-01-01T00:00:00+00:00")
-    tables = report_views.nightly() | {"report_run": [older, report_views.run()]}
+    older = report_rows.run(run_id="run_older", started_at="2026-01-01T00:00:00+00:00")
+    tables = report_rows.nightly() | {"report_run": [older, report_rows.run()]}
     db = report_views.write(tmp_path / "history.duckdb", tables)
-    assert read_run(db).run.run_id == report_views.RUN
+    assert read_run(db).run.run_id == report_rows.RUN
     assert read_run(db, "run_older").sessions == ()
 
 
 def test_a_run_that_is_not_there_is_answered_with_those_that_are(db: Path) -> None:
-    with pytest.raises(ReportError, match=f"no run run_x; it has {report_views.RUN}"):
+    with pytest.raises(ReportError, match=f"no run run_x; it has {report_rows.RUN}"):
         read_run(db, "run_x")
 
 
@@ -132,7 +133,7 @@ def test_reading_changes_nothing(db: Path) -> None:
 
 
 def test_a_transcript_has_messages_in_order_with_their_parts(tmp_path: Path) -> None:
-    db = report_views.write(tmp_path / "run.duckdb", report_views.talk())
+    db = report_views.write(tmp_path / "run.duckdb", report_rows.talk())
     talk = read_session(db, "ses_core")
     assert [message.role for message in talk.messages] == ["user", "assistant", "assistant"]
     assert [part.type for part in talk.messages[1].parts] == [
@@ -144,7 +145,7 @@ def test_a_transcript_has_messages_in_order_with_their_parts(tmp_path: Path) -> 
 
 
 def test_a_child_session_has_a_transcript_without_a_line_in_the_report(tmp_path: Path) -> None:
-    tables = report_views.talk() | {"report_session": [], "report_check": []}
+    tables = report_rows.talk() | {"report_session": [], "report_check": []}
     db = report_views.write(tmp_path / "run.duckdb", tables)
     assert read_session(db, "ses_core").session is None
 
