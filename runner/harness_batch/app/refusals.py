@@ -17,7 +17,7 @@ async def host_refusals(
 
     The host is probed once, by trying.
     """
-    found: Mapping[str, Property] = {**await host_properties()}
+    found: Mapping[str, Property] = dict(await host_properties())
     holds = {name for name, found_ in found.items() if found_.holds}
     refused: dict[str, tuple[str, str]] = {}
     for item in items:

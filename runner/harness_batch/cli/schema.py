@@ -29,7 +29,8 @@ def _schema(name: str) -> JsonObject:
         case "result":
             from harness_batch_reports.result_json import result_schema
 
-            return result_schema()
+            schema: JsonObject = result_schema()
+            return schema
         case _:
             from harness_batch.recipe.schema import recipe_schema
 

@@ -86,10 +86,11 @@ class AttemptRun:
         return await self._check(site, ending) if isinstance(ending, Answered) else ending
 
     async def _agent(self, site: Site) -> Ending:
-        with self.stop.scope():
-            failed = await self._set_up(site)
-            return await self._talk(site) if failed is None else failed
-        return self.stop.ending()
+        with self.stop.scope() as scope:
+            ending: Ending | None = await self._set_up(site)
+            if ending is None:
+                ending = await self._talk(site)
+        return self.stop.ending() if scope.cancelled_caught else ending
 
     async def _set_up(self, site: Site) -> Broke | None:
         for script in self.agenda.item.recipe.workspace.setup:
@@ -133,12 +134,11 @@ class AttemptRun:
         self.log.emit(PatchWritten(row))
 
     async def _check(self, site: Site, ending: Answered) -> Ending:
-        with self.stop.scope():
+        with self.stop.scope() as scope:
             for check in self.agenda.item.recipe.checks:
                 self._note(await run_check(check, site.launcher, site.workspace.cwd, self.log))
             self._expect(ending.text)
-            return ending
-        return self.stop.ending()
+        return self.stop.ending() if scope.cancelled_caught else ending
 
     def _expect(self, answer: str) -> None:
         result = Result(
