@@ -17,7 +17,8 @@ async def host_refusals(
 
     The host is probed once, by trying.
     """
-    found: Mapping[str, Property] = dict(await host_properties())
+    properties = await host_properties()
+    found: Mapping[str, Property] = {name: prop for name, prop in properties.items()}  # noqa: C416
     holds = {name for name, found_ in found.items() if found_.holds}
     refused: dict[str, tuple[str, str]] = {}
     for item in items:

@@ -93,8 +93,7 @@ def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
 def _text(value: object, null: str = "NULL") -> str:
     if value is None:
         return null
-    printable = "".join(char if char.isprintable() else " " for char in str(value))
-    return printable
+    return "".join(char if char.isprintable() else " " for char in str(value))
 
 
 _FORMS = {"table": _table, "csv": _csv, "json": _json, "markdown": _markdown}

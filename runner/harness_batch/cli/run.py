@@ -132,7 +132,7 @@ def _run_options(values: dict[str, Any]) -> RunOptions:
         keep_worktrees=values["keep_worktrees"],
         resume=values["resume"] or ("last" if values["rerun"] else None),
         rerun=values["rerun"],
-        argv=tuple(sys.argv),
+        argv=("run", *sys.argv[1 + (sys.argv[1:2] == ["run"]) :]),
     )
 
 

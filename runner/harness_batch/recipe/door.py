@@ -83,7 +83,7 @@ def _read(path: Path) -> Reading:
     text = read_small_text(path)
     reading = read_json(text, path) if path.suffix.lower() == ".json" else read_yaml(text, path)
     if not isinstance(reading.value, dict):
-        empty = reading.value is None and len(reading.places) < 2  # noqa: PLR2004 - the root alone
+        empty = reading.value is None and len(reading.places) < 2
         message = (
             "the file is empty; a recipe needs at least a `prompt`"
             if empty
@@ -164,7 +164,9 @@ class RecipeSource:
 
         Raises: FaultyInput.
         """
-        return self._rendered(frozenset({"matrix"}), values)["matrix"] if self.matrix else self.matrix
+        return (
+            self._rendered(frozenset({"matrix"}), values)["matrix"] if self.matrix else self.matrix
+        )
 
     def _rendered(self, keys: frozenset[str], variables: Mapping[str, object]) -> JsonObject:
         self._templates.begin()

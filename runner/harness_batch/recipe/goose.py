@@ -64,7 +64,9 @@ def _settings(recipe: JsonObject, source: SourceMap) -> Iterator[Fault]:
         recipe["model"] = f"{provider}/{model}"
         source.stands_at(("model",), ("settings", "goose_model"))
     elif "model" not in recipe and (provider or model):
-        given, lacks = ("goose_provider", "goose_model") if provider else ("goose_model", "goose_provider")
+        given, lacks = (
+            ("goose_provider", "goose_model") if provider else ("goose_model", "goose_provider")
+        )
         trail: Trail = ("settings", given)
         message = f"`{given}` without `{lacks}` says nothing; the configuration's model is used"
         yield source.key_fault(trail, message, "warning")

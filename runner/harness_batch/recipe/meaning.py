@@ -61,12 +61,16 @@ def meaning_faults(subject: Subject, keys: set[str]) -> Iterator[Fault]:
 def _task(subject: Subject) -> Iterator[Fault]:
     texts = [subject.document.get(key, "") for key in ("prompt", "instructions")]
     if not any(text.strip() for text in texts):
-        yield subject.source.fault((), "a recipe needs a `prompt` or `instructions` that say something")
+        yield subject.source.fault(
+            (), "a recipe needs a `prompt` or `instructions` that say something"
+        )
 
 
 def _models(subject: Subject) -> Iterator[Fault]:
     document = subject.document
-    named: list[tuple[Trail, str]] = [(("model", at), m) for at, m in enumerate(document.get("model", ()))]
+    named: list[tuple[Trail, str]] = [
+        (("model", at), m) for at, m in enumerate(document.get("model", ()))
+    ]
     if "small_model" in document:
         named.append((("small_model",), document["small_model"]))
     for trail, text in named:
@@ -91,7 +95,9 @@ def _permissions(subject: Subject) -> Iterator[Fault]:
             yield subject.source.key_fault(here, f"unknown permission `{name}`{hint}")
         for pattern in value if isinstance(value, dict) else ():
             if is_template(pattern):
-                message = f"`{pattern}` is a key, and keys are not templates; `patch.allow` may be one"
+                message = (
+                    f"`{pattern}` is a key, and keys are not templates; `patch.allow` may be one"
+                )
                 yield subject.source.key_fault((*here, pattern), message)
 
 
@@ -174,7 +180,9 @@ def _hosts(subject: Subject) -> Iterator[Fault]:
     network = subject.document.get("sandbox", {}).get("network", ())
     for at, host in enumerate(network if isinstance(network, list) else ()):
         if subject.settled(host) and ("/" in host or any(char.isspace() for char in host)):
-            message = f"`sandbox.network`: `{host}` is no host; write the name without scheme and path"
+            message = (
+                f"`sandbox.network`: `{host}` is no host; write the name without scheme and path"
+            )
             yield subject.source.fault(("sandbox", "network", at), message)
 
 

@@ -24,9 +24,17 @@ _REFUSED: tuple[tuple[Trail, Callable[[Any], bool], str], ...] = (
     (("sub_recipes",), bool, "`sub_recipes`"),
     (("retry",), _always, "`retry`"),
     (("cache",), _always, "`cache`"),
-    (("model",), lambda value: isinstance(value, list) and len(value) > 1, "a `model` list of fallbacks"),
+    (
+        ("model",),
+        lambda value: isinstance(value, list) and len(value) > 1,
+        "a `model` list of fallbacks",
+    ),
     (("matrix", "include", "query"), _always, "`matrix.include.query`"),
-    (("prompt",), lambda value: bool(_COMMAND.match(value)), "a `prompt` that is a command (`/name`)"),
+    (
+        ("prompt",),
+        lambda value: bool(_COMMAND.match(value)),
+        "a `prompt` that is a command (`/name`)",
+    ),
 )
 """Path of the value, when it counts, what it is called."""
 

@@ -21,8 +21,7 @@ from harness_batch.recipe.schema import did_you_mean, kind
 from harness_batch.recipe.source_map import SourceMap
 
 RESERVED = frozenset(
-    "recipe_dir loop self super caller varargs kwargs true false none True False None "
-    "and or not in is if else range dict namespace".split()
+    ["recipe_dir", "loop", "self", "super", "caller", "varargs", "kwargs", "true", "false", "none", "True", "False", "None", "and", "or", "not", "in", "is", "if", "else", "range", "dict", "namespace"]
 )
 """Words that mean something else in templates."""
 
@@ -177,7 +176,9 @@ def _number(value: object) -> int | float | Wrong:
 
 def _boolean(value: object) -> bool | Wrong:
     words = {"true": True, "false": False}
-    return words.get(as_text(value).strip().lower(), Wrong(f"must be true or false, not {kind(value)}"))
+    return words.get(
+        as_text(value).strip().lower(), Wrong(f"must be true or false, not {kind(value)}")
+    )
 
 
 def _date(value: object) -> str | Wrong:
@@ -203,4 +204,6 @@ def _content(value: object) -> str | Wrong:
 def _choice(text: str, options: tuple[str, ...]) -> str | Wrong:
     if text in options:
         return text
-    return Wrong(f"must be one of {', '.join(options)}, not {kind(text)}{did_you_mean(text, list(options))}")
+    return Wrong(
+        f"must be one of {', '.join(options)}, not {kind(text)}{did_you_mean(text, list(options))}"
+    )

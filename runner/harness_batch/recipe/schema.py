@@ -159,7 +159,11 @@ def _message(error: ValidationError, trail: Trail) -> str:
             return f"{name} holds a value twice"
         case "minProperties" | "maxProperties":
             known = list(error.schema.get("properties", ()))
-            return f"{name} must have exactly one of {', '.join(known)}" if known else f"{name} must not be empty"
+            return (
+                f"{name} must have exactly one of {', '.join(known)}"
+                if known
+                else f"{name} must not be empty"
+            )
     return f"{name}: {error.message}"
 
 

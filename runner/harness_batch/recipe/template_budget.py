@@ -47,7 +47,7 @@ _WEIGHED = "weighed"
 """Names of filters that no template can spell, since they hold blanks or are only put in here."""
 
 _REFUSED_METHODS = frozenset(
-    "center ljust rjust zfill expandtabs translate maketrans format format_map encode to_bytes".split()
+    ["center", "ljust", "rjust", "zfill", "expandtabs", "translate", "maketrans", "format", "format_map", "encode", "to_bytes"]
 )
 _WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*(?:\*|\d{4,})")
 
@@ -152,7 +152,9 @@ class MeteredEnvironment(ImmutableSandboxedEnvironment):
         owner = getattr(function, "__self__", None)
         estimate = _ESTIMATES.get(getattr(function, "__name__", ""))
         if isinstance(owner, str | bytes) and estimate is not None:
-            text_first = (args[0], owner) if function.__name__ == "join" and args else (owner, *args)
+            text_first = (
+                (args[0], owner) if function.__name__ == "join" and args else (owner, *args)
+            )
             self.budget.spend(estimate(*text_first, **kwargs))
         self.budget.spend(CALL)
         result = super().call(context, function, *args, **kwargs)

@@ -51,7 +51,9 @@ def name_clashes(document: JsonObject, source: SourceMap) -> Iterator[Fault]:
     parameters = {entry["key"] for entry in document.get("parameters", ())}
     for axis in sorted(axes & (parameters | _ALWAYS)):
         other = "a parameter" if axis in parameters else "what templates always have"
-        yield source.key_fault(("matrix", axis), f"the matrix axis `{axis}` has the name of {other}")
+        yield source.key_fault(
+            ("matrix", axis), f"the matrix axis `{axis}` has the name of {other}"
+        )
     matrix = document.get("matrix", {})
     if "include" in matrix:
         return

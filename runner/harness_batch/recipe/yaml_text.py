@@ -163,7 +163,9 @@ class _Composer:
             self.reading.fit(event.value, place)
             key = (*trail, event.value)
             twice = self.reading.twice(key, place)
-            value = self.node(next(self.events), (*trail, f"{event.value} (again)") if twice else key)
+            value = self.node(
+                next(self.events), (*trail, f"{event.value} (again)") if twice else key
+            )
             if not twice:
                 entries[event.value] = value
         return entries
@@ -210,7 +212,9 @@ class _Composer:
             self.reading.note(f"the tag `{_short(str(event.tag))}` is not allowed here", place)
             return text
         if not form.fullmatch(text):
-            self.reading.note(f"`{text[:40]}` is not what its tag `{_short(event.tag)}` says", place)
+            self.reading.note(
+                f"`{text[:40]}` is not what its tag `{_short(event.tag)}` says", place
+            )
             return text
         return self.converted(kind, text, place)
 
@@ -224,7 +228,9 @@ class _Composer:
             case "str":
                 return text
         if len(text) > MAX_DIGITS:
-            self.reading.note(f"a number of {len(text)} digits is too long; quotes make it a text", place)
+            self.reading.note(
+                f"a number of {len(text)} digits is too long; quotes make it a text", place
+            )
             return 0
         if kind == "int":
             return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
