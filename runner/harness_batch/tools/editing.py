@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from harness_batch.messages import JsonObject
-from harness_batch.tools.matching import Match, Unmatched, find, unescape
+from harness_batch.tools.fallbacks import unescape
+from harness_batch.tools.matching import Match, Unmatched, find
 from harness_batch.tools.text import BOM, Source, decode, encode
 
 

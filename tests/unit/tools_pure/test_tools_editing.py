@@ -5,7 +5,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness_batch.tools.editing import Edit, Edited, apply_edits
-from harness_batch.tools.matching import CHAIN, Unmatched
+from harness_batch.tools.fallbacks import CHAIN
+from harness_batch.tools.matching import Unmatched
 
 CODE = b"""import os
 
@@ -67,7 +68,10 @@ FALLBACKS = [
     ("unescaped text", r"print(\"hello  world\")", "pass", b'print("hello  world")', b"pass"),
     (
         "context lines",
-        'def second(a, b):\n    12345 + 67890\n    if a:\n        print("hello  world")\n    _\n    return None\n',
+        (
+            "def second(a, b):\n    12345 + 67890\n    if a:\n"
+            '        print("hello  world")\n    _____\n    return None\n'
+        ),
         "def second(a, b):\n    return None\n",
         CODE[CODE.index(b"def second") :],
         b"def second(a, b):\n    return None\n",
