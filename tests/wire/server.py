@@ -54,7 +54,8 @@ class Server:
     models: Sequence[str] | None = None
     requests: list[Seen] = field(factory=list)
     connections: int = 0
-    open_connections: int = 0
+    _open: int = 0
+    _quiet: trio.Event = field(factory=trio.Event)
     _tries: Counter[tuple[str, int]] = field(factory=Counter)
 
     @property
@@ -67,11 +68,18 @@ class Server:
         """For `base_url` of a provider of type openai-chat."""
         return f"http://127.0.0.1:{self.port}/v1"
 
+    async def all_closed(self) -> None:
+        """Until no connection is open."""
+        if self._open:
+            await self._quiet.wait()
+
     async def handle(self, stream: trio.SocketStream) -> None:
         """Serve one connection."""
         number = self.connections
         self.connections += 1
-        self.open_connections += 1
+        if not self._open:
+            self._quiet = trio.Event()
+        self._open += 1
         wire = _Connection(stream, number)
         try:
             while (seen := await wire.request()) is not None:
@@ -81,9 +89,11 @@ class Server:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client went away, as clients do
         finally:
-            self.open_connections -= 1
             with trio.CancelScope(shield=True):
                 await stream.aclose()
+            self._open -= 1
+            if not self._open:
+                self._quiet.set()
 
     def _number(self, seen: Seen) -> int:
         return seen.step if seen.path in PATHS and seen.body else 0
@@ -193,7 +203,7 @@ class _Connection:
             case Raw(data=data, hang=hang):
                 await self.stream.send_all(data)
                 if hang:
-                    await trio.sleep_forever()
+                    await self._until_gone()
                 return False
             case Refuse():
                 await self._refuse(answer)
@@ -225,12 +235,13 @@ class _Connection:
         limit = delivery.cut_after if delivery.cut_after is not None else delivery.silent_after
         sent = 0
         for piece in pieces:
-            part = piece if limit is None else piece[: max(0, limit - sent)]
-            if part:
-                await self._write(part, delivery)
-                sent += len(part)
             if limit is not None and sent >= limit:
                 break
+            part = piece if limit is None else piece[: max(0, limit - sent)]
+            if delivery.trickle is not None:
+                part = piece  # comments do not stand inside an event
+            await self._write(part, delivery)
+            sent += len(part)
         if delivery.silent_after is not None:
             await self._stay_silent(delivery)
         if delivery.cut_after is not None and not delivery.clean_cut:
@@ -250,7 +261,11 @@ class _Connection:
         while delivery.trickle is not None:
             await self._write(b": keep-alive" + delivery.newline.encode() * 2, delivery)
             await trio.sleep(delivery.trickle)
-        await trio.sleep_forever()
+        await self._until_gone()
+
+    async def _until_gone(self) -> None:
+        while await self._more():
+            pass
 
 
 def _head(status: int, headers: Mapping[str, str]) -> bytes:
