@@ -7,13 +7,12 @@ left out of the next, so that one mistake gives one message. A `RecipeSource` th
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from attrs import field, frozen
 
 from harness_batch.errors import Fault, FaultyInput
 from harness_batch.messages import JsonObject
-from harness_batch.recipe.build import recipe_of, rules_of
+from harness_batch.recipe.build import fields_of, rules_of, with_a_message
 from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.goose import normalised, unwrapped
 from harness_batch.recipe.json_text import read_json
@@ -22,7 +21,7 @@ from harness_batch.recipe.not_yet import refusals
 from harness_batch.recipe.parameters import declaration_faults, declared_parameters, resolved
 from harness_batch.recipe.record import Parameter, Recipe
 from harness_batch.recipe.schema import kind, schema_faults
-from harness_batch.recipe.source_map import Reading, SourceMap, Trail
+from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
 from harness_batch.recipe.template_faults import (
     UNRENDERED,
     name_clashes,
@@ -61,6 +60,8 @@ def open_recipe(path: Path) -> "RecipeSource":
         faults += undefined_and_unused(recipe, source, templates)
     warnings = _sorted(fault for fault in faults if fault.severity == "warning")
     _raise_errors(faults)
+    templated = frozenset(str(trail[0]) for trail, _ in template_texts(recipe)) - UNRENDERED
+    constant = {key: value for key, value in recipe.items() if key not in templated}
     return RecipeSource(
         file=path,
         name=recipe.get("name", path.stem),
@@ -72,7 +73,8 @@ def open_recipe(path: Path) -> "RecipeSource":
         source=source,
         templates=templates,
         folder=folder,
-        templated=frozenset(str(trail[0]) for trail, _ in template_texts(recipe)) - UNRENDERED,
+        templated=templated,
+        constant=fields_of(constant, folder),
     )
 
 
@@ -124,6 +126,9 @@ class RecipeSource:
     _source: SourceMap = field(eq=False, repr=False)
     _templates: RecipeTemplates = field(eq=False, repr=False)
     _templated: frozenset[str] = field(repr=False)
+    """Top-level keys with templates in their texts."""
+    _constant: JsonObject = field(repr=False)
+    """Fields of the record that no template has a part in."""
 
     @property
     def declared(self) -> frozenset[str]:
@@ -147,17 +152,16 @@ class RecipeSource:
 
         Raises: FaultyInput for templates that fail with these values, and for what they make.
         """
-        document = {**self.document, **self._rendered(self._templated, variables)}
-        changed = {key: document[key] for key in self._templated}
+        changed = self._rendered(self._templated, variables)
         faults, unsound = schema_faults(changed, self._source)
-        sound = {key: value for key, value in document.items() if key not in unsound}
-        faults += refusals(sound, self._source) if "prompt" in changed or "model" in changed else ()
-        subject = Subject(sound, self._source, self.folder, after_rendering)
-        faults += meaning_faults(subject, set(changed) - unsound)
+        sound = {key: value for key, value in changed.items() if key not in unsound}
+        faults += refusals(sound, self._source)
+        subject = Subject({**self.document, **sound}, self._source, self.folder, after_rendering)
+        faults += meaning_faults(subject, set(sound))
         _raise_errors(faults)
-        return recipe_of(
-            document, file=self.file, name=self.name, folder=self.folder, rules=self.rules
-        )
+        fields = {**self._constant, **fields_of(changed, self.folder)}
+        recipe = Recipe(file=self.file, name=self.name, permissions=self.rules, **fields)
+        return with_a_message(recipe)
 
     def rendered_matrix(self, values: Mapping[str, object]) -> JsonObject | None:
         """The matrix with its templates rendered; they see parameters only.
@@ -173,7 +177,7 @@ class RecipeSource:
         seen = {**variables, "recipe_dir": str(self.folder)}
         faults: list[Fault] = []
 
-        def said(value: Any, trail: Trail) -> Any:
+        def said(value: Json, trail: Trail) -> Json:
             match value:
                 case str() if is_template(value):
                     text = self._templates.rendered(value, seen)
@@ -185,7 +189,8 @@ class RecipeSource:
                     return {key: said(inner, (*trail, key)) for key, inner in value.items()}
                 case list():
                     return [said(inner, (*trail, at)) for at, inner in enumerate(value)]
-            return value
+                case _:
+                    return value
 
         parts = {key: said(self.document[key], (key,)) for key in sorted(keys)}
         _raise_errors(faults)

@@ -15,6 +15,9 @@ from harness_batch.recipe.file_text import UNFIT
 
 Trail: TypeAlias = tuple[str | int, ...]
 
+Json: TypeAlias = Any
+"""A parsed value whose form the schema has checked or is about to check."""
+
 MAX_VALUES = 50_000
 """Values of one file; an alias counts as much as what it stands for."""
 MAX_DEPTH = 64

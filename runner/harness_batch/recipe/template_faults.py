@@ -1,12 +1,11 @@
 """Faults that a recipe's templates have before any value is known, each in its line."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.schema import did_you_mean
-from harness_batch.recipe.source_map import SourceMap, Trail
+from harness_batch.recipe.source_map import Json, SourceMap, Trail
 from harness_batch.recipe.templates import RecipeTemplates, Spot, Trouble, is_template
 
 UNRENDERED = frozenset({"parameters", "matrix"})
@@ -14,7 +13,7 @@ UNRENDERED = frozenset({"parameters", "matrix"})
 _ALWAYS = frozenset({"recipe_dir"})
 
 
-def template_texts(value: Any, trail: Trail = ()) -> Iterator[tuple[Trail, str]]:
+def template_texts(value: Json, trail: Trail = ()) -> Iterator[tuple[Trail, str]]:
     """The texts below a value that are templates, each with its path; keys are none."""
     match value:
         case str() if is_template(value):
@@ -25,6 +24,8 @@ def template_texts(value: Any, trail: Trail = ()) -> Iterator[tuple[Trail, str]]
         case list():
             for at, inner in enumerate(value):
                 yield from template_texts(inner, (*trail, at))
+        case _:
+            pass
 
 
 def fault_at(source: SourceMap, trail: Trail, spot: Spot, message: str) -> Fault:
