@@ -56,21 +56,20 @@ class Sessions:
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""
         session = self._created(item)
-        log = AttemptLog(self.log, session.session_id, new_id("att"))
         attempt = Attempt(
-            attempt_id=log.attempt_id,
+            attempt_id=new_id("att"),
             session_id=session.session_id,
             n=session.attempts + 1,
-            started_at=log.now(),
+            started_at=self._now(),
         )
         if refusal := self._refusal(item):
-            return self._refused(session, attempt, log, *refusal)
+            return self._refused(session, attempt, *refusal)
         try:
             model = connect(item.models[0], self.config.providers[item.models[0].provider])
         except UserError as error:
-            return self._refused(session, attempt, log, "provider_model", str(error))
+            return self._refused(session, attempt, "provider_model", str(error))
         try:
-            run = self._attempt_run(item, session, attempt, log, model, stop)
+            run = self._attempt_run(item, session, attempt, model, stop)
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
@@ -125,7 +124,6 @@ class Sessions:
         item: Item,
         session: Session,
         attempt: Attempt,
-        log: AttemptLog,
         model: Model,
         stop: StopSignal,
     ) -> AttemptRun:
@@ -144,7 +142,7 @@ class Sessions:
         return AttemptRun(
             agenda=agenda,
             attempt=attempt,
-            log=log,
+            log=AttemptLog(self.log, session.session_id, attempt.attempt_id),
             spend=Spend(item.limits, Budget(item.limits.cost_usd, self.budget)),
             stop=stop,
             folder=folder.path,
@@ -157,10 +155,8 @@ class Sessions:
             return "grant", item.refusal
         return self.refusals.get(item.key)
 
-    def _refused(
-        self, session: Session, attempt: Attempt, log: AttemptLog, reason: str, detail: str
-    ) -> Session:
-        log.emit(SessionStarted(attempt))
+    def _refused(self, session: Session, attempt: Attempt, reason: str, detail: str) -> Session:
+        self.log.append(SessionStarted(attempt), session.session_id)
         kind: AttemptErrorKind = "policy" if reason == "grant" else "infra"
         ended = evolve(
             attempt,
@@ -170,9 +166,9 @@ class Sessions:
             error_kind=kind,
             wall_s=0.0,
             working_s=0.0,
-            finished_at=log.now(),
+            finished_at=self._now(),
         )
-        log.emit(SessionFinished(ended))
+        self.log.append(SessionFinished(ended), session.session_id)
         return self._ended(session, ended)
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:

@@ -141,7 +141,7 @@ class _Meters(NodeTransformer):
     def __init__(self, environment: MeteredEnvironment) -> None:
         self.environment = environment
 
-    def _filtered(self, node: nodes.Expr, name: str, *constants: int) -> nodes.Filter:
+    def _filtered(self, node: nodes.Node, name: str, *constants: int) -> nodes.Filter:
         arguments = [nodes.Const(constant) for constant in constants]
         metered = nodes.Filter(node, name, arguments, [], None, None, lineno=node.lineno)
         metered.set_environment(self.environment)
