@@ -19,6 +19,7 @@ from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
 from harness_batch.events import SessionCreated, SessionFinished, SessionStarted, SessionUpdated
 from harness_batch.ids import new_id
+from harness_batch.messages import ModelRef
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -105,7 +106,7 @@ class Sessions:
             item_digest=item.digest,
             recipe=item.recipe.name,
             agent=item.agent.name,
-            model=str(item.models[0]),
+            model=self._shown(item.models[0]),
             params=item.params,
             matrix=item.matrix,
             repo=item.repo,
@@ -118,6 +119,11 @@ class Sessions:
         )
         self.log.append(SessionCreated(session), session.session_id)
         return session
+
+    def _shown(self, model: ModelRef) -> str:
+        # A scripted model is a file; its folder is this machine's business.
+        scripted = self.config.providers[model.provider].type == "scripted"
+        return f"{model.provider}/{Path(model.model).name}" if scripted else str(model)
 
     def _attempt_run(
         self,
