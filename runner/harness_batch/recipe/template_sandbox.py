@@ -154,7 +154,7 @@ class _Meters(NodeTransformer):
         node.iter = self._filtered(node.iter, _EACH, sum(len(text.data) for text in body))
         return node
 
-    def _literal(self, node: nodes.Expr) -> nodes.Expr:
+    def _literal(self, node: nodes.List | nodes.Tuple | nodes.Dict) -> nodes.Expr:
         self.generic_visit(node)
         stored = isinstance(node, nodes.Tuple) and node.ctx != "load"
         return node if stored else self._filtered(node, _WEIGHED)
