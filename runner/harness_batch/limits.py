@@ -1,5 +1,6 @@
 """What one session may use. Of all who declare a limit the lowest wins; None is no limit."""
 
+import re
 from decimal import Decimal
 
 from attrs import asdict, evolve, fields, frozen
@@ -8,6 +9,17 @@ BASH_TIMEOUT_SECONDS = 120
 """Default timeout of one shell command."""
 BASH_TIMEOUT_MAX_SECONDS = 600
 """The longest timeout that a model may ask for."""
+
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)?")
+_UNIT_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def duration_seconds(text: str) -> float:
+    """Seconds of `90`, `90s`, `1.5h`, `7d`. Raises: ValueError when it is no duration."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is not a duration such as 90, 30m or 2h")
+    return float(found[1]) * _UNIT_SECONDS[found[2] or "s"]
 
 
 @frozen(kw_only=True)

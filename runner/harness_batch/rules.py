@@ -52,6 +52,9 @@ class Ask:
     """Why the pattern cannot be told in advance; then only a rule for exactly `*` allows."""
     options: tuple[str, ...] = ()
     """Options that execute or write; the deciding rule must name each, or be exactly `*`."""
+    passing: bool = False
+    """It does nothing by itself (`timeout 5` before a command that is asked for beside it, a `cd`
+    inside the workspace): no rule need allow it, but a deny that names it holds."""
 
 
 def rules_from(declared: JsonObject, source: str) -> tuple[Rule, ...]:

@@ -1,1 +1,1 @@
-"""Many sessions: scheduling, concurrency, resume."""
+"""Many sessions: scheduling, stops, exit code, resume."""

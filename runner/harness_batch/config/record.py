@@ -4,7 +4,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from attrs import Factory, frozen
+from attrs import Factory, field, frozen
 
 from harness_batch.errors import Fault
 from harness_batch.limits import Limits
@@ -43,13 +43,31 @@ class ProviderSettings:
     name: str
     type: Literal["anthropic", "openai-responses", "openai-chat", "copilot", "scripted", "replay"]
     base_url: str | None = None
-    api_key: str | None = None
-    headers: dict[str, str] = Factory(dict)
+    configured_base_url: bool = False
+    """The base URL is the user's (file or `*_BASE_URL`): models it does not list are legal."""
+    api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+    """The environment variable that `api_key` was to come from: told when it is not set."""
+    headers: dict[str, str] = field(factory=dict, repr=False)
     models: dict[str, ModelInfo] = Factory(dict)
     connect_timeout: float = 10.0
     first_byte_timeout: float = 120.0
     idle_timeout: float = 120.0
     """Seconds between two events of a stream."""
+
+
+@frozen(kw_only=True)
+class DeclaredAgent:
+    """An agent of the configuration's `agents`, for the agents door; None was not said."""
+
+    name: str
+    description: str | None = None
+    mode: Literal["primary", "subagent", "all"] | None = None
+    model: str | None = None
+    temperature: float | None = None
+    steps: int | None = None
+    rules: tuple[Rule, ...] = ()
+    prompt: str | None = None
 
 
 @frozen(kw_only=True)
@@ -64,6 +82,9 @@ class Config:
     """Agent, role or recipe -> models it may use; None grants every model."""
     rules: tuple[Rule, ...] = ()
     limits: Limits = Factory(Limits)
+    ceiling: Limits = Factory(Limits)
+    """Of untrusted files: applied after the defaults, so that they can only lower a limit."""
+    agents: tuple[DeclaredAgent, ...] = ()
     instructions: tuple[str, ...] = ()
     """Extra instruction files (globs) for the system prompt."""
     run: JsonObject = Factory(dict)
@@ -71,3 +92,5 @@ class Config:
     files: tuple[Path, ...] = ()
     """The files that were read, in order."""
     warnings: tuple[Fault, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Every secret value that is known (keys, secret headers), for masking; longest first."""

@@ -46,6 +46,8 @@ class ReplyStarted:
     http_status: int | None = None
     response_id: str | None = None
     response_model: str | None = None
+    usage: TokenUsage | None = None
+    """What the provider has counted so far, for replies that break off; None when it did not."""
 
 
 @frozen

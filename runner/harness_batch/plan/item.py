@@ -3,6 +3,7 @@
 from attrs import frozen
 
 from harness_batch.agents.record import Agent
+from harness_batch.errors import Fault
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.recipe.record import Recipe
@@ -34,3 +35,13 @@ class Item:
     ref: str
     base_sha: str | None
     """The pinned base commit; None for a repository without a commit."""
+    refusal: str | None = None
+    """Why the session must end `errored` before any model call: a model that is not granted."""
+
+
+@frozen(kw_only=True)
+class Plan:
+    """What a run would start, in order."""
+
+    items: tuple[Item, ...] = ()
+    warnings: tuple[Fault, ...] = ()

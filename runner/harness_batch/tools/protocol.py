@@ -22,6 +22,8 @@ class ToolResult:
     metadata: JsonObject = Factory(dict)
     keep: Literal["head", "tail"] = "head"
     """Which end survives when the output is too long for the model."""
+    whole: Path | None = None
+    """File that holds the whole output already, when `output` is only one end of it."""
 
 
 @define(kw_only=True)
@@ -44,6 +46,8 @@ class ToolContext:
     """Folder of the run for whole outputs that were too long; exists."""
     may: Callable[[Ask], bool]
     """What the rules say to an ask beside the call's own (grep leaves out unreadable files)."""
+    tmp: Path | None = None
+    """The session's private temporary folder, as its commands see it in TMPDIR."""
     files: SessionFiles = Factory(SessionFiles)
     todos: list[JsonObject] = Factory(list)
 

@@ -1,0 +1,169 @@
+"""The one place that asks the database: a finished run's `report_*` views become records.
+
+The file is opened read-only, without extensions and without access to anything else, and closed
+before a record is returned. The views are the whole contract between the runner and its reports;
+the questions stand in `sql/`, one file each.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+from attrs import evolve
+
+from harness_batch_reports.records import (
+    BatchReport,
+    Check,
+    Denial,
+    Message,
+    ModelCall,
+    Notice,
+    Part,
+    Patch,
+    ReportError,
+    Row,
+    Run,
+    Session,
+    SessionTranscript,
+    ToolCall,
+)
+from harness_batch_reports.rows import Database, record
+
+ATTEMPT_FILES = ("answer.md", "answer.json", "change.patch", "transcript.md")
+"""What an attempt's folder may hold for a reader of the report."""
+
+
+def read_run(db: Path, run_id: str | None = None) -> BatchReport:
+    """The run `run_id` of the database, else its newest.
+
+    The items' files (`ATTEMPT_FILES`) are looked for beside the database: write them first.
+
+    Raises: ReportError when there is no such file, database or run.
+    """
+    with _opened(db) as database:
+        runs = database.records("run", Run, {"run_id": run_id})
+        if not runs:
+            raise ReportError(_no_such_run(database, run_id))
+        run = {"run_id": runs[0].run_id}
+        sessions = _sessions(database, {**run, "session_id": None})
+        denials = database.records("denials", Denial, run)
+        notices = database.records("notices", Notice, run)
+    return BatchReport(
+        run=runs[0],
+        sessions=sessions,
+        denials=denials,
+        notices=notices,
+        folder=db.resolve().parent,
+    )
+
+
+def read_session(db: Path, session_id: str) -> SessionTranscript:
+    """All that was said and done in one session (also a child session), over all attempts.
+
+    Raises: ReportError when there is no such file, database or session.
+    """
+    with _opened(db) as database:
+        session = {"session_id": session_id}
+        heads = _sessions(database, {"run_id": None, **session})
+        messages = database.records("messages", Message, session)
+        if not (heads or messages):
+            raise ReportError(f"{db} holds no session {session_id}")
+        parts = database.records("parts", Part, session)
+        model_calls = database.records("model_calls", ModelCall, session)
+        tool_calls = database.records("tool_calls", ToolCall, session)
+    return SessionTranscript(
+        session_id=session_id,
+        session=heads[0] if heads else None,
+        messages=_with_parts(messages, parts),
+        model_calls=model_calls,
+        tool_calls=tool_calls,
+    )
+
+
+@contextmanager
+def _opened(db: Path) -> Iterator[Database]:
+    if not db.is_file():
+        raise ReportError(f"{db}: no such database file")
+    try:
+        connection = duckdb.connect(
+            str(db),
+            read_only=True,
+            config={
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+                "enable_external_access": "false",
+                "lock_configuration": "true",
+            },
+        )
+    except duckdb.Error as fault:
+        raise ReportError(_why_closed(db, fault)) from fault
+    try:
+        yield Database(db, connection)
+    finally:
+        connection.close()
+
+
+def _why_closed(db: Path, fault: duckdb.Error) -> str:
+    said = str(fault).partition("\n")[0]
+    if "not a valid DuckDB database" in said:
+        return f"{db} is not a DuckDB database"
+    if "lock" in said.lower() or "different configuration" in said:
+        return f"{db} is being written; wait until its run has ended"
+    return f"{db} cannot be opened: {said}"
+
+
+def _no_such_run(database: Database, run_id: str | None) -> str:
+    known = [row["run_id"] for row in database.rows("runs", {})]
+    if not known:
+        return f"{database.path} holds no run yet"
+    return f"{database.path} holds no run {run_id}; it has {', '.join(known)}"
+
+
+def _sessions(database: Database, which: dict[str, str | None]) -> tuple[Session, ...]:
+    checks: dict[str, list[Check]] = {}
+    for check in database.records("checks", Check, which):
+        checks.setdefault(check.session_id, []).append(check)
+    folder = database.path.resolve().parent
+    return tuple(
+        _session(row, checks.get(row["session_id"], ()), folder)
+        for row in database.rows("sessions", which)
+    )
+
+
+def _session(row: Row, checks: Sequence[Check], folder: Path) -> Session:
+    session = record(Session, row | {"patch": None, "checks": (), "files": ()})
+    return evolve(
+        session, checks=tuple(checks), patch=_patch(row), files=tuple(_files(session, folder))
+    )
+
+
+def _patch(row: Row) -> Patch | None:
+    """None when the row has no patch. An empty one (0 files) says that nothing was changed."""
+    if row["patch_files"] is None:
+        return None
+    counts = {f"patch_{name}": row[f"patch_{name}"] or 0 for name in ("added", "removed", "bytes")}
+    named = {**row, **counts}
+    return record(
+        Patch,
+        {key.removeprefix("patch_"): named[key] for key in named if key.startswith("patch_")}
+        | {"patch_id": row["patch_id"]},
+    )
+
+
+def _files(session: Session, folder: Path) -> Iterator[str]:
+    if session.folder is None or session.attempt_n is None:
+        return
+    attempt = f"items/{session.folder}/attempt-{session.attempt_n}"
+    for name in ATTEMPT_FILES:
+        if (folder / attempt / name).is_file():
+            yield f"{attempt}/{name}"
+
+
+def _with_parts(messages: Sequence[Message], parts: Sequence[Part]) -> tuple[Message, ...]:
+    by_message: dict[str, list[Part]] = {}
+    for part in parts:
+        by_message.setdefault(part.message_id, []).append(part)
+    return tuple(
+        evolve(message, parts=tuple(by_message.get(message.message_id, ()))) for message in messages
+    )

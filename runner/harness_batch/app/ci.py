@@ -1,0 +1,40 @@
+"""Which CI system started us, read off its environment. Pure."""
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+
+@frozen
+class CiJob:
+    """Where a run came from; all None on a person's machine."""
+
+    provider: str | None = None
+    url: str | None = None
+    trigger: str | None = None
+
+
+_MARKS = (
+    ("GITHUB_ACTIONS", "github", "", "GITHUB_EVENT_NAME"),
+    ("GITLAB_CI", "gitlab", "CI_JOB_URL", "CI_PIPELINE_SOURCE"),
+    ("CIRCLECI", "circleci", "CIRCLE_BUILD_URL", ""),
+    ("BUILDKITE", "buildkite", "BUILDKITE_BUILD_URL", "BUILDKITE_SOURCE"),
+    ("TF_BUILD", "azure", "", "BUILD_REASON"),
+    ("JENKINS_URL", "jenkins", "BUILD_URL", ""),
+    ("BITBUCKET_BUILD_NUMBER", "bitbucket", "", ""),
+)
+"""Variable that marks the system, its name, the variables of the job's URL and of the trigger."""
+
+
+def ci_job(environ: Mapping[str, str]) -> CiJob:
+    """The first system whose mark is set."""
+    for mark, provider, url, trigger in _MARKS:
+        if environ.get(mark):
+            place = environ.get(url) if url else _github_url(environ)
+            return CiJob(provider, place, environ.get(trigger))
+    return CiJob()
+
+
+def _github_url(environ: Mapping[str, str]) -> str | None:
+    parts = [environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID")]
+    return "{}/{}/actions/runs/{}".format(*parts) if all(parts) else None

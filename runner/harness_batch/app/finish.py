@@ -1,0 +1,122 @@
+"""After a run: the database completed, merged into the history, and every report written.
+
+Also what `report` does again later: reports are made from the database alone.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from harness_batch.app.places import harness_of
+from harness_batch.errors import StorageError, UsageError
+from harness_batch.store.disk import write_bytes
+from harness_batch.store.folder import RunFolder
+from harness_batch.store.history import merge
+from harness_batch.store.projection import ensure
+from harness_batch.store.runs import find_run, find_session
+from harness_batch_reports import junit, markdown, result_json, transcript
+from harness_batch_reports.read import read_run, read_session
+from harness_batch_reports.records import BatchReport, ReportError, Session
+
+
+@frozen(kw_only=True)
+class Copies:
+    """Where further copies of reports are wanted."""
+
+    dialect: str = "plain"
+    junit: Path | None = None
+    summary: Path | None = None
+    project: Path | None = None
+    """The checkout that paths in reports are relative to."""
+
+
+def reported(folder: RunFolder, run_id: str | None = None) -> BatchReport:
+    """The finished run, its database rebuilt first when it does not agree with the journal.
+
+    Raises: StorageError, UsageError.
+    """
+    ensured(folder)
+    try:
+        return read_run(folder.database, run_id)
+    except ReportError as error:
+        raise UsageError(str(error)) from error
+
+
+def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Mapping[str, Path]:
+    """junit.xml, summary.md, result.json and a transcript per attempt; paths by what they are.
+
+    Raises: StorageError.
+    """
+    xml = junit.render(report, copies.dialect, copies.project)
+    page = markdown.summary(report).encode()
+    texts = {
+        folder.junit: xml,
+        folder.summary: page,
+        folder.result: result_json.as_text(result_json.result(report)).encode(),
+    }
+    if copies.junit:
+        texts[copies.junit] = xml
+    if copies.summary:
+        texts[copies.summary] = page
+    for session in report.sessions:
+        texts |= _transcript(folder, session)
+    for path, data in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, data)
+    return {
+        "junit": copies.junit or folder.junit,
+        "summary": copies.summary or folder.summary,
+        "result": folder.result,
+        "database": folder.database,
+    }
+
+
+def into_history(folder: RunFolder, history: Path) -> str | None:
+    """Merge the run; words on the failure when it does not work: the run itself has lost nothing."""
+    try:
+        merge(folder.database, history)
+    except StorageError as error:
+        return f"{error}; the run is complete in {folder.path}"
+    return None
+
+
+def _transcript(folder: RunFolder, session: Session) -> dict[Path, bytes]:
+    if session.folder is None or not session.attempts:
+        return {}
+    text = transcript.markdown(read_session(folder.database, session.session_id))
+    return {folder.attempt(session.folder, session.attempts).transcript: text.encode()}
+
+
+def ensured(folder: RunFolder) -> RunFolder:
+    """The folder, with a database that agrees with its journal. Raises: StorageError."""
+    if folder.journal.exists():
+        ensure(folder.journal, folder.database)
+    return folder
+
+
+def session_of(word: str, run_word: str | None, cwd: Path) -> tuple[RunFolder, str]:
+    """The run and id of a session named by id, or by an item's key in a run (the last one).
+
+    Raises: UsageError that lists what there is.
+    """
+    harness = harness_of(cwd)
+    if run_word is None and word.startswith("ses_"):
+        return ensured(find_session(word, harness)), word
+    folder = ensured(find_run(run_word or "last", harness))
+    sessions = reported(folder).sessions
+    for session in sessions:
+        if word in (session.session_id, session.item_key):
+            return folder, session.session_id
+    known = ", ".join(session.item_key for session in sessions[:10])
+    raise UsageError(f"{folder.path} has no session {word!r}; it has {known or 'none'}")
+
+
+def patch_of(word: str, run_word: str | None, cwd: Path) -> bytes | None:
+    """The patch of the last attempt of a session; None when it left none. Raises: UsageError."""
+    folder, session_id = session_of(word, run_word, cwd)
+    session = next((s for s in reported(folder).sessions if s.session_id == session_id), None)
+    if session is None or session.folder is None or not session.attempts:
+        return None
+    path = folder.attempt(session.folder, session.attempts).patch
+    return path.read_bytes() if path.exists() else None

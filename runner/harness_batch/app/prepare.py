@@ -1,0 +1,157 @@
+"""From the words of the command line to a plan: doors opened, bases pinned, nothing started.
+
+Raises UserError for everything the user can mend; all faults of all recipes at once.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from harness_batch.agents.door import load_agents
+from harness_batch.agents.record import Agent
+from harness_batch.app.options import Inputs
+from harness_batch.app.repository_files import GitFiles
+from harness_batch.config.door import load_config
+from harness_batch.config.record import Config
+from harness_batch.errors import Fault, FaultyInput, UsageError
+from harness_batch.messages import JsonObject
+from harness_batch.permissions.defaults import DEFAULT_RULES
+from harness_batch.permissions.lint import lint
+from harness_batch.plan.build import build_plan
+from harness_batch.plan.inputs import Overrides, RepoBase
+from harness_batch.plan.item import Item, Plan
+from harness_batch.recipe.door import RecipeSource, open_recipe
+from harness_batch.recipe.parameter_file import read_parameters
+from harness_batch.recipe.places import find_recipe
+from harness_batch.rules import Rule
+from harness_batch.workspace.repository import Repository, discover, resolve_base
+
+
+@frozen(kw_only=True)
+class Prepared:
+    """A plan with what it was made from."""
+
+    plan: Plan
+    config: Config
+    agents: dict[str, Agent]
+    repositories: dict[str, Repository]
+    """By the path that items name."""
+
+
+def prepare(inputs: Inputs) -> Prepared:
+    """Open every door and make the plan. Raises: UserError, GitError."""
+    config = load_config(
+        repo=inputs.cwd,
+        explicit=inputs.config,
+        environ=inputs.environ,
+        trust_repo=inputs.trust_repo,
+        use_repo=inputs.repo_config,
+    )
+    sources = _open_all(inputs)
+    given = _given(inputs)
+    agents = load_agents(config.agents)
+    repositories: dict[str, Repository] = {}
+    bases = {source.file: _bases(source, inputs, repositories) for source in sources}
+    plan = build_plan(
+        [(source, _declared(source, given)) for source in sources],
+        config=config,
+        agents=agents,
+        repos=lambda source: bases[source.file],
+        cli=_overrides(inputs),
+        default_rules=DEFAULT_RULES,
+        files=GitFiles(repositories),
+    )
+    warnings = (*plan.warnings, *_lint(plan.items))
+    plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
+    return Prepared(plan=plan, config=config, agents=agents, repositories=repositories)
+
+
+def _open_all(inputs: Inputs) -> list[RecipeSource]:
+    sources: list[RecipeSource] = []
+    faults: list[Fault] = []
+    for word in inputs.recipes:
+        try:
+            sources.append(open_recipe(find_recipe(word, inputs.cwd)))
+        except FaultyInput as error:
+            faults += error.faults
+    if faults:
+        raise FaultyInput(faults)
+    return sources
+
+
+def _given(inputs: Inputs) -> JsonObject:
+    given: JsonObject = {}
+    for file in inputs.parameter_files:
+        given |= read_parameters(inputs.cwd / file)
+    return given
+
+
+def _declared(source: RecipeSource, given: JsonObject) -> JsonObject:
+    return {key: value for key, value in given.items() if key in source.declared}
+
+
+def _overrides(inputs: Inputs) -> Overrides:
+    return Overrides(
+        model=inputs.model,
+        agent=inputs.agent,
+        limits=inputs.limits,
+        rules=tuple(_cli_rule(action, text) for action, text in inputs.rules),
+        only=inputs.only,
+        parameters=dict(inputs.parameters),
+    )
+
+
+def _cli_rule(action: str, text: str) -> Rule:
+    permission, _, pattern = text.partition(":")
+    if not permission:
+        raise UsageError(f"--{action} {text!r}: write PERMISSION or PERMISSION:PATTERN")
+    return Rule(permission, pattern or "*", "allow" if action == "allow" else "deny", "cli")
+
+
+def _bases(
+    source: RecipeSource, inputs: Inputs, repositories: dict[str, Repository]
+) -> Sequence[RepoBase]:
+    wish = source.document.get("workspace") or {}
+    ref = inputs.ref or wish.get("ref", "HEAD")
+    words = list(_repo_words(inputs)) or [wish.get("repo", ".")]
+    return [_base(word, ref, inputs.cwd, repositories) for word in words]
+
+
+def _base(word: str, ref: str, cwd: Path, repositories: dict[str, Repository]) -> RepoBase:
+    repository = discover(cwd / Path(word).expanduser())
+    repositories[str(repository.path)] = repository
+    return RepoBase(repository.path, ref, resolve_base(repository, ref))
+
+
+def _repo_words(inputs: Inputs) -> Iterable[str]:
+    for word in inputs.repos:
+        if word.startswith("@"):
+            yield from _listed(inputs.cwd / word[1:])
+        else:
+            yield word
+
+
+def _listed(file: Path) -> Iterable[str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--repo @{file}: cannot be read: {error}") from error
+    stripped = (line.strip() for line in lines)
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
+def _lint(items: Iterable[Item]) -> Iterable[Fault]:
+    for item in items:
+        for finding in lint(item.rules):
+            yield _as_fault(finding.rule, finding.message, item.recipe.file)
+
+
+def _as_fault(rule: Rule, message: str, file: Path) -> Fault:
+    kind, _, place = rule.source.partition(":")
+    if kind == "recipe":
+        path, _, line = place.rpartition(":")
+        return Fault(Path(path), int(line), 1, message, "warning")
+    if kind == "config":
+        return Fault(Path(place), 0, 0, message, "warning")
+    return Fault(file, 0, 0, f"{message} ({rule.source})", "warning")

@@ -1,0 +1,206 @@
+"""From an item of the plan to its session: one attempt composed, run and recorded."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import trio
+from attrs import define, evolve, field
+
+from harness_batch.config.record import Config
+from harness_batch.engine.attempt import AttemptRun
+from harness_batch.engine.budget import Budget
+from harness_batch.engine.conversation import Agenda
+from harness_batch.engine.log import AttemptLog, Log
+from harness_batch.engine.site import Site
+from harness_batch.engine.spend import Spend
+from harness_batch.engine.stop import StopSignal
+from harness_batch.errors import UserError
+from harness_batch.events import SessionCreated, SessionFinished, SessionStarted, SessionUpdated
+from harness_batch.ids import new_id
+from harness_batch.models.protocol import Model
+from harness_batch.models.table import connect
+from harness_batch.permissions.judge import Policy
+from harness_batch.plan.item import Item
+from harness_batch.records import Attempt, AttemptErrorKind, Session, Status
+from harness_batch.store.disk import write_bytes
+from harness_batch.store.folder import RunFolder
+from harness_batch.store.masking import Mask
+from harness_batch.tools.protocol import Tool
+from harness_batch.tools.table import bundled_tools, final_output
+
+OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
+
+
+@define(kw_only=True)
+class Sessions:
+    """Runs sessions; `run_one` and `skip` are what the scheduler calls."""
+
+    run_id: str
+    config: Config
+    log: Log
+    folder: RunFolder
+    budget: Budget
+    """The run's; every session's hangs under it."""
+    mask: Mask
+    open_site: OpenSite
+    refusals: Mapping[str, tuple[str, str]]
+    """Item key -> reason and words: what this host cannot give it."""
+    date: str
+    platform: str
+    earlier: dict[str, Session] = field(factory=dict)
+    """Sessions of a resumed run that go on as a new attempt, by item key."""
+    _attempts: dict[str, int] = field(factory=dict)
+
+    async def run_one(self, item: Item, stop: StopSignal) -> Session:
+        """The session, ended. Raises: StorageError."""
+        session = self._created(item)
+        log = AttemptLog(self.log, session.session_id, new_id("att"))
+        attempt = Attempt(
+            attempt_id=log.attempt_id,
+            session_id=session.session_id,
+            n=session.attempts + 1,
+            started_at=log.now(),
+        )
+        if refusal := self._refusal(item):
+            return self._refused(session, attempt, log, *refusal)
+        try:
+            model = connect(item.models[0], self.config.providers[item.models[0].provider])
+        except UserError as error:
+            return self._refused(session, attempt, log, "provider_model", str(error))
+        try:
+            run = self._attempt_run(item, session, attempt, log, model, stop)
+            ended = await run.run()
+        finally:
+            with trio.CancelScope(shield=True):
+                await model.aclose()
+                await trio.to_thread.run_sync(self._mask_outputs, item, attempt)
+        return self._ended(session, ended)
+
+    def skip(self, item: Item, reason: str) -> Session:
+        """Record an item that is not run because the run was stopped."""
+        session = self._created(item)
+        words = {
+            "interrupted": "the run was interrupted before its turn",
+            "max_cost": "--max-cost of the run was used up before its turn",
+            "max_time": "--max-time of the run was used up before its turn",
+            "max_failures": "--max-failures of the run was reached before its turn",
+        }
+        ended = evolve(
+            session,
+            status="skipped",
+            reason="not_admitted",
+            detail=words.get(reason, reason),
+            finished_at=self._now(),
+        )
+        self.log.append(SessionUpdated(ended), ended.session_id)
+        return ended
+
+    def _created(self, item: Item) -> Session:
+        earlier = self.earlier.get(item.key)
+        session = Session(
+            session_id=earlier.session_id if earlier else new_id("ses"),
+            run_id=self.run_id,
+            item_key=item.key,
+            item_digest=item.digest,
+            recipe=item.recipe.name,
+            agent=item.agent.name,
+            model=str(item.models[0]),
+            params=item.params,
+            matrix=item.matrix,
+            repo=item.repo,
+            ref=item.ref,
+            base_sha=item.base_sha,
+            attempts=earlier.attempts if earlier else 0,
+            started_at=earlier.started_at if earlier else self._now(),
+            recipe_file=str(item.recipe.file),
+            folder=item.folder,
+        )
+        self.log.append(SessionCreated(session), session.session_id)
+        return session
+
+    def _attempt_run(
+        self,
+        item: Item,
+        session: Session,
+        attempt: Attempt,
+        log: AttemptLog,
+        model: Model,
+        stop: StopSignal,
+    ) -> AttemptRun:
+        folder = self.folder.attempt(item.folder, attempt.n)
+        agenda = Agenda(
+            item=item,
+            model=model,
+            tools=_tools(item),
+            policy=Policy(item.rules, item.agent.rules),
+            notes=self.config.instructions,
+            date=self.date,
+            platform=self.platform,
+            outputs=folder.outputs,
+        )
+        stop.begin(item.limits)
+        return AttemptRun(
+            agenda=agenda,
+            attempt=attempt,
+            log=log,
+            spend=Spend(item.limits, Budget(item.limits.cost_usd, self.budget)),
+            stop=stop,
+            folder=folder.path,
+            open_site=lambda: self.open_site(item, session),
+            write=self._write,
+        )
+
+    def _refusal(self, item: Item) -> tuple[str, str] | None:
+        if item.refusal is not None:
+            return "grant", item.refusal
+        return self.refusals.get(item.key)
+
+    def _refused(
+        self, session: Session, attempt: Attempt, log: AttemptLog, reason: str, detail: str
+    ) -> Session:
+        log.emit(SessionStarted(attempt))
+        kind: AttemptErrorKind = "policy" if reason == "grant" else "infra"
+        ended = evolve(
+            attempt,
+            status="errored",
+            reason=reason,
+            detail=detail,
+            error_kind=kind,
+            wall_s=0.0,
+            working_s=0.0,
+            finished_at=log.now(),
+        )
+        log.emit(SessionFinished(ended))
+        return self._ended(session, ended)
+
+    def _ended(self, session: Session, attempt: Attempt) -> Session:
+        status: Status | None = attempt.status
+        ended = evolve(
+            session,
+            status=status,
+            reason=attempt.reason,
+            detail=attempt.detail,
+            attempts=attempt.n,
+            finished_at=attempt.finished_at,
+        )
+        self.log.append(SessionUpdated(ended), ended.session_id)
+        return ended
+
+    def _write(self, path: Path, data: bytes) -> None:
+        write_bytes(path, self.mask.in_bytes(data))
+
+    def _mask_outputs(self, item: Item, attempt: Attempt) -> None:
+        for file in self.folder.attempt(item.folder, attempt.n).outputs.iterdir():
+            data = file.read_bytes()
+            if self.mask.finds(data):
+                write_bytes(file, self.mask.in_bytes(data))
+
+    def _now(self) -> str:
+        return AttemptLog(self.log, "", "").now()
+
+
+def _tools(item: Item) -> tuple[Tool, ...]:
+    schema: dict[str, Any] | None = item.recipe.response_schema
+    return (*bundled_tools(), *((final_output(schema),) if schema is not None else ()))

@@ -1,0 +1,54 @@
+"""What `init` writes: a first recipe, and the sample repository that the README works on."""
+
+import shutil
+from pathlib import Path
+
+import trio
+
+from harness_batch.errors import GitError, UsageError
+from harness_batch.recipe.places import sample_project
+from harness_batch.workspace.git import git_program
+
+AUTHOR = ("-c", "user.name=harness-batch", "-c", "user.email=harness-batch@users.noreply.localhost")
+
+STARTER = """\
+# A first recipe. `harness-batch validate FILE` checks it, `harness-batch plan FILE` shows it,
+# `harness-batch schema recipe` prints every key there is.
+name: first
+description: Finds and mends one small thing.
+prompt: |
+  Look through this repository for one small, safe improvement (a typo, a dead line, a wrong
+  comment) and make it. Say in two sentences what you did.
+# model: anthropic/claude-sonnet-5   # or -m on the command line
+permissions:                          # nothing else is allowed, and nobody is asked
+  edit: {"**": allow}
+limits: {steps: 20, seconds: 600}
+expect: {patch: required, max_files: 3}
+"""
+
+
+def starter_recipe() -> str:
+    """The text of a first recipe."""
+    return STARTER
+
+
+async def make_sample(target: Path) -> None:
+    """The sample project as a git repository with one commit. Raises: UsageError, GitError."""
+    if target.exists() and any(target.iterdir()):
+        raise UsageError(f"{target} is there already and not empty; name another folder")
+    shutil.copytree(sample_project(), target, dirs_exist_ok=True,
+                    ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    await _git(target, "init", "-q", "-b", "main")
+    await _git(target, "add", "-A")
+    await _git(target, *AUTHOR, "commit", "-q", "-m", "A small project with a failing test")
+
+
+async def _git(target: Path, *arguments: str) -> None:
+    done = await trio.run_process(
+        [git_program(), "-C", str(target), *arguments],
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+    )
+    if done.returncode:
+        raise GitError(f"git {arguments[0]}: {done.stderr.decode('utf-8', 'replace').strip()}")

@@ -1,0 +1,25 @@
+"""The exit code tells the truth: one pure function over statuses and the run's own stop."""
+
+from collections.abc import Iterable
+
+from harness_batch.records import Session
+
+INTERRUPTED, TERMINATED = 130, 143
+
+
+def exit_code(sessions: Iterable[Session], *, stopped: str | None, signal: int | None) -> int:
+    """Precedence: 130/143, then 4 (run-level stop), 1 (failed), 3 (errored), 0.
+
+    `signal` is the exit code of the signal that interrupted the run, `stopped` the reason of a
+    run-level stop.
+    """
+    if signal is not None:
+        return signal
+    if stopped is not None:
+        return 4
+    statuses = {session.status for session in sessions if session.depth == 0}
+    if "failed" in statuses:
+        return 1
+    if statuses & {"errored", "cancelled", None}:
+        return 3
+    return 0

@@ -1,0 +1,99 @@
+"""The entry point: finds the command, maps errors to exit codes. Imports click and nothing heavy."""
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from harness_batch import __version__
+
+COMMANDS = {
+    "run": "runs the sessions, writes database, reports and patches",
+    "validate": "all faults of recipes at once, without calling anything",
+    "plan": "the sessions that `run` would start",
+    "report": "re-emits the reports of a run",
+    "runs": "lists runs",
+    "show": "the transcript of a session",
+    "query": "read-only SQL over the history",
+    "schema": "the JSON Schemas of recipe, config and result",
+    "apply": "applies a session's patch to the current checkout",
+    "doctor": "what this host can enforce, and what is missing",
+    "init": "a starter recipe, or the sample repository",
+}
+"""Every command with its line of help; each is a module of its own, loaded when it is called."""
+
+
+class Commands(click.Group):
+    """`harness-batch RECIPE...` is `harness-batch run RECIPE...`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` in front of what does not begin with a command."""
+        if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the command's module."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"harness_batch.cli.{cmd_name}").command
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, prog_name="harness-batch")
+def entry() -> None:
+    """Run LLM coding-agent sessions from recipe files, headless, with declared permissions.
+
+    `harness-batch RECIPE...` is `harness-batch run RECIPE...`.
+    """
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the contract's code."""
+    try:
+        code = entry.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except click.Abort:
+        code = 130
+    except Exception as error:
+        code = _failed(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _failed(error: Exception) -> int:
+    # Loaded only now: the good path of `--version` must not pay for it.
+    from harness_batch.errors import HarnessError, PatchConflict, UserError
+
+    match error:
+        case UserError():
+            code = 2
+        case PatchConflict():
+            code = 1
+        case HarnessError():
+            code = 3
+        case _:
+            raise error
+    click.echo(f"harness-batch: {error}" if "\n" not in str(error) else str(error), err=True)
+    return code

@@ -1,0 +1,87 @@
+"""`harness-batch report`: the reports of a run, made again from its records."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness_batch.errors import Unsupported, UsageError
+
+if TYPE_CHECKING:
+    from harness_batch_reports.records import BatchReport
+
+FORMATS = ("junit", "markdown", "json", "github", "text")
+
+
+@click.command()
+@click.argument("run", default="last")
+@click.option(
+    "--format",
+    "formats",
+    default="text",
+    show_default=True,
+    metavar="NAME,...",
+    help=f"Of {', '.join(FORMATS)}; one goes to stdout, several into the run's folder.",
+)
+@click.option(
+    "--junit-dialect",
+    "dialect",
+    default="plain",
+    show_default=True,
+    type=click.Choice(["plain", "surefire", "gitlab", "azure", "jenkins"]),
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write the files there instead of stdout.",
+)
+def command(run: str, formats: str, dialect: str, out: Path | None) -> None:
+    """Report RUN again: an id, a folder, or `last`."""
+    from harness_batch.app.finish import reported
+    from harness_batch.app.places import harness_of
+    from harness_batch.store.runs import find_run
+
+    names = [name for name in formats.split(",") if name]
+    for name in names:
+        if name in ("html", "sarif"):
+            raise Unsupported(f"--format {name} is not supported by this version")
+        if name not in FORMATS:
+            raise UsageError(f"--format {name}: unknown; there are {', '.join(FORMATS)}")
+    folder = find_run(run, harness_of(Path.cwd()))
+    report = reported(folder)
+    texts = {name: _text(name, report, dialect) for name in names}
+    if out is None and len(texts) == 1:
+        click.echo(next(iter(texts.values())), nl=False)
+        return
+    target = out or folder.path
+    target.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        path = target / _FILES[name]
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        click.echo(str(path))
+
+
+_FILES = {
+    "junit": "junit.xml",
+    "markdown": "summary.md",
+    "json": "result.json",
+    "github": "annotations.txt",
+    "text": "summary.txt",
+}
+
+
+def _text(name: str, report: "BatchReport", dialect: str) -> str | bytes:
+    from harness_batch_reports import console, github, junit, markdown, result_json
+
+    match name:
+        case "junit":
+            return junit.render(report, dialect, Path.cwd())
+        case "markdown":
+            return markdown.summary(report)
+        case "json":
+            return result_json.as_text(result_json.result(report))
+        case "github":
+            return github.annotations(report, Path.cwd())
+        case _:
+            return console.screen(report)

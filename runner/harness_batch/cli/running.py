@@ -1,0 +1,70 @@
+"""What `run` does once its options are read: prepare, execute with progress, print the result."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+import trio
+
+from harness_batch.app.options import Inputs, RunOptions
+from harness_batch.app.places import history_of, run_folder
+from harness_batch.app.prepare import prepare
+from harness_batch.app.run import Finished, execute
+from harness_batch.cli.progress import event_file, watcher
+from harness_batch.cli.unwrap import only_cause
+from harness_batch.store.journal import Follower
+from harness_batch_reports import console, result_json
+from harness_batch_reports.console import COLOURED, PLAIN, Screen
+
+
+def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) -> int:
+    """Run it all; the exit code. Raises: HarnessError."""
+    with only_cause():
+        return trio.run(_run, inputs, options, progress, as_json)
+
+
+async def _run(inputs: Inputs, options: RunOptions, progress: str, as_json: bool) -> int:
+    prepared = prepare(inputs)
+    folder, notice = run_folder(options, inputs.cwd)
+    if notice is not None:
+        click.echo(f"harness-batch: {notice}", err=True)
+    if not prepared.plan.items:
+        click.echo("harness-batch: the plan is empty: no item to run", err=True)
+    on_stdout = str(options.events) == "-"
+    followers: list[Follower] = []
+    if options.events is not None and not on_stdout:
+        followers.append(event_file(options.events, inputs.cwd))
+    finished = await execute(
+        prepared,
+        inputs,
+        options,
+        folder=folder,
+        history=history_of(options.db, inputs.cwd),
+        watch=watcher(progress, len(prepared.plan.items), events_on_stdout=on_stdout),
+        followers=followers,
+    )
+    for text in finished.trouble:
+        click.echo(f"harness-batch: {text}", err=True)
+    _print(finished, options, as_json=as_json)
+    return finished.exit_code
+
+
+def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:
+    if str(options.events) == "-":
+        return
+    if as_json:
+        click.echo(result_json.as_text(result_json.result(finished.report)), nl=False)
+        return
+    layout = Screen(
+        width=shutil.get_terminal_size((100, 24)).columns,
+        palette=COLOURED if coloured(sys.stdout.isatty()) else PLAIN,
+        near=Path.cwd(),
+    )
+    click.echo(console.screen(finished.report, layout, finished.written), nl=False)
+
+
+def coloured(terminal: bool) -> bool:
+    """Colour only on a terminal, and never with NO_COLOR."""
+    return terminal and not os.environ.get("NO_COLOR")

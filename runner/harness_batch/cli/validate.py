@@ -1,0 +1,26 @@
+"""`harness-batch validate`: all faults of recipes at once, without calling anything."""
+
+from typing import Any
+
+import click
+
+from harness_batch.cli.options import InOrder, input_options, inputs_of, rules_of
+
+
+@click.command(cls=InOrder)
+@input_options
+@click.pass_context
+def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # click's own
+    """Check recipes: schema, parameters, templates, permissions, models.
+
+    Nothing is called and nothing is started. Faults are `file:line:col: message`; exit code 2 when
+    there is one, 0 when there are warnings only.
+    """
+    from harness_batch.app.prepare import prepare
+
+    prepared = prepare(inputs_of(values, rules_of(ctx, values)))
+    for warning in prepared.plan.warnings:
+        click.echo(str(warning), err=True)
+    count = len(prepared.plan.items)
+    recipes = len({item.recipe.file for item in prepared.plan.items})
+    click.echo(f"valid: {recipes} recipe(s), {count} item(s)")

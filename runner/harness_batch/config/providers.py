@@ -1,0 +1,126 @@
+"""Providers from the merged trees: the built-in ones below, the user's on top."""
+
+import re
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from harness_batch.config.document import Document
+from harness_batch.config.record import ModelInfo, Prices, ProviderSettings
+from harness_batch.errors import Fault
+
+Tree = dict[str, Any]
+
+_SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
+
+
+def built_in(environ: Mapping[str, str]) -> Tree:
+    """`anthropic`, `openai` and `scripted`, with keys and base URLs of the environment."""
+    return {
+        "anthropic": _hosted(environ, "anthropic", "ANTHROPIC", "https://api.anthropic.com"),
+        "openai": _hosted(environ, "openai-chat", "OPENAI", "https://api.openai.com/v1"),
+        "scripted": {"type": "scripted"},
+    }
+
+
+def _hosted(environ: Mapping[str, str], kind: str, prefix: str, base_url: str) -> Tree:
+    named = environ.get(f"{prefix}_BASE_URL")
+    return {
+        "type": kind,
+        "base_url": named or base_url,
+        "configured_base_url": bool(named),
+        "api_key": environ.get(f"{prefix}_API_KEY") or None,
+        "api_key_env": f"{prefix}_API_KEY",
+    }
+
+
+def layered(below: Tree, above: Tree) -> Tree:
+    """Deep merge; what stands above wins, lists are replaced."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = layered(old, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def with_declared(providers: Tree, declared: Tree) -> Tree:
+    """One file's `provider` on top of what stood before."""
+    merged = dict(providers)
+    for name, tree in declared.items():
+        old = merged.get(name, {})
+        # Another kind of provider under a built-in name shares nothing with it, least its key.
+        below = old if tree.get("type", old.get("type")) == old.get("type") else {}
+        own_url = {"configured_base_url": True} if "base_url" in tree else {}
+        merged[name] = layered(below, {**tree, **own_url})
+    return merged
+
+
+def provider_faults(providers: Tree, documents: Iterable[Document]) -> Iterable[Fault]:
+    """What only the merged providers show: a missing type, a base URL that is none."""
+    sources = tuple(documents)
+    for name, tree in providers.items():
+        if "type" not in tree:
+            told = f"provider {name!r} needs 'type' (anthropic, openai-chat, scripted, ...)"
+            yield _fault(sources, name, "type", told)
+            continue
+        url = tree.get("base_url")
+        if url is None and tree["type"] in {"anthropic", "openai-chat", "openai-responses"}:
+            yield _fault(sources, name, "base_url", f"provider {name!r} needs 'base_url'")
+        elif url is not None and not _is_web_address(url):
+            told = f"provider {name!r}: base_url must be a web address, http://... or https://..."
+            yield _fault(sources, name, "base_url", told)
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _fault(sources: tuple[Document, ...], name: str, key: str, told: str) -> Fault:
+    """At the last file that says it, else the last that names the provider."""
+    for wanted in (("provider", name, key), ("provider", name)):
+        for document in reversed(sources):
+            if wanted in document.places:
+                return document.fault(wanted, told)
+    variable = "ANTHROPIC_BASE_URL" if name == "anthropic" else "OPENAI_BASE_URL"
+    return Fault(Path("environment"), 0, 0, f"{told} (from {variable})")
+
+
+def settings(providers: Tree) -> dict[str, ProviderSettings]:
+    """The records."""
+    return {name: _settings(name, tree) for name, tree in providers.items()}
+
+
+def _settings(name: str, tree: Tree) -> ProviderSettings:
+    models = {model: _model(entry) for model, entry in tree.get("models", {}).items()}
+    return ProviderSettings(name=name, **{**tree, "models": models})
+
+
+def _model(entry: Tree) -> ModelInfo:
+    cost: Tree = {kind: Decimal(str(usd)) for kind, usd in entry.get("cost", {}).items()}
+    return ModelInfo(
+        context=entry.get("context"),
+        output=entry.get("output"),
+        prices=Prices(**cost) if cost else None,
+    )
+
+
+def secret_values(providers: Mapping[str, ProviderSettings]) -> Iterable[str]:
+    """Keys, headers that carry one, and a password inside a base URL."""
+    for provider in providers.values():
+        if provider.api_key:
+            yield provider.api_key
+        for header, value in provider.headers.items():
+            if _SECRET_HEADER.search(header) and value:
+                yield value
+                yield from (word for word in value.split()[1:2] if word)
+        if provider.base_url and (password := urlsplit(provider.base_url).password):
+            yield password

@@ -1,0 +1,107 @@
+"""Builds one attempt's conversation: prompt, tools, rules and model put together."""
+
+from pathlib import Path
+
+from attrs import frozen
+
+from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.loop import Loop
+from harness_batch.engine.project_files import attached, project_notes
+from harness_batch.engine.prompt import system_blocks, user_prompt
+from harness_batch.engine.site import Site
+from harness_batch.engine.spend import Spend
+from harness_batch.engine.step import Stepper
+from harness_batch.engine.stop import StopSignal
+from harness_batch.engine.tool_calls import ToolRunner
+from harness_batch.engine.transcript import Transcript
+from harness_batch.models.protocol import Model
+from harness_batch.permissions.judge import Policy
+from harness_batch.plan.item import Item
+from harness_batch.tools.protocol import Tool, ToolContext
+
+
+@frozen(kw_only=True)
+class Agenda:
+    """What an attempt is about: all that is known before there is a workspace."""
+
+    item: Item
+    model: Model
+    tools: tuple[Tool, ...]
+    policy: Policy
+    notes: tuple[str, ...]
+    """Globs of further instruction files, from the configuration."""
+    date: str
+    """The day the run started; the same in all prompts of a run."""
+    platform: str
+    outputs: Path
+    """Folder for outputs that are too long for the model; exists."""
+
+
+def converse(
+    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, stop: StopSignal
+) -> tuple[Loop, str]:
+    """The conversation, ready to run, and the user's prompt to run it with."""
+    recipe = agenda.item.recipe
+    runner = _runner(agenda, site, log, spend)
+    transcript = Transcript(log, str(agenda.model.ref), agenda.item.agent.name)
+    stepper = Stepper(
+        log=log,
+        model=agenda.model,
+        system=_system(agenda, site),
+        transcript=transcript,
+        runner=runner,
+        spend=spend,
+        stop=stop,
+        temperature=_temperature(agenda.item),
+    )
+    loop = Loop(
+        stepper=stepper,
+        transcript=transcript,
+        runner=runner,
+        spend=spend,
+        on_denial=recipe.on_denial,
+        needs_final_output=recipe.response_schema is not None,
+    )
+    prompt = user_prompt(
+        recipe.prompt,
+        context=attached(site.workspace.root, recipe.context),
+        schema_wanted=recipe.response_schema is not None,
+    )
+    return loop, prompt
+
+
+def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRunner:
+    context = ToolContext(
+        root=site.workspace.root,
+        cwd=site.workspace.cwd,
+        launcher=site.launcher,
+        outputs=agenda.outputs,
+        may=agenda.policy.allows,
+        tmp=site.tmp,
+    )
+    hidden = frozenset(
+        tool.name
+        for tool in agenda.tools
+        if tool.permission and not agenda.policy.can_allow(tool.permission)
+    )
+    tools = {tool.name: tool for tool in agenda.tools}
+    return ToolRunner(
+        log=log, tools=tools, policy=agenda.policy, context=context, spend=spend, hidden=hidden
+    )
+
+
+def _system(agenda: Agenda, site: Site) -> tuple[str, ...]:
+    workspace = site.workspace
+    return system_blocks(
+        platform=agenda.platform,
+        date=agenda.date,
+        workspace="a git work tree at a pinned commit",
+        agent=agenda.item.agent.prompt,
+        project=project_notes(workspace.root, workspace.cwd, agenda.notes),
+        instructions=agenda.item.recipe.instructions,
+    )
+
+
+def _temperature(item: Item) -> float | None:
+    recipe = item.recipe.temperature
+    return recipe if recipe is not None else item.agent.temperature

@@ -1,0 +1,81 @@
+"""The agent loop with I/O: asks turns.py what comes next and does just that."""
+
+from typing import Literal
+
+from attrs import define, field
+
+from harness_batch.engine.endings import Broke, Ending, Stopped
+from harness_batch.engine.spend import Spend
+from harness_batch.engine.step import Stepper
+from harness_batch.engine.tool_calls import ToolRunner
+from harness_batch.engine.transcript import Transcript
+from harness_batch.engine.turns import (
+    LAST_STEP_NOTE,
+    AskModel,
+    Remind,
+    Situation,
+    Stop,
+    next_step,
+)
+from harness_batch.errors import ContextOverflow, ProviderError
+from harness_batch.messages import Turn
+
+
+@define
+class Loop:
+    """One attempt's conversation from the user's prompt to its ending."""
+
+    stepper: Stepper
+    transcript: Transcript
+    runner: ToolRunner
+    spend: Spend
+    on_denial: Literal["continue", "fail"] | int = "continue"
+    needs_final_output: bool = False
+    reminders: int = field(default=0)
+
+    async def run(self, prompt: str) -> Ending:
+        """Converse until turns.py says stop, or the provider fails for good."""
+        self.transcript.say(prompt)
+        while True:
+            match next_step(self._situation()):
+                case Stop(ending=ending):
+                    return ending
+                case Remind(text=text):
+                    self.reminders += 1
+                    self.transcript.say(text, synthetic=True)
+                case AskModel(last=last):
+                    if last and self.spend.steps:
+                        self.transcript.say(LAST_STEP_NOTE, synthetic=True)
+                    ending_ = await self._ask(last=last)
+                    if ending_ is not None:
+                        return ending_
+
+    async def _ask(self, *, last: bool) -> Ending | None:
+        try:
+            outcome = await self.stepper.take(last=last)
+        except ProviderError as error:
+            return broke(error)
+        return outcome if isinstance(outcome, Stopped) else None
+
+    def _situation(self) -> Situation:
+        reply: Turn | None = self.transcript.newest_reply()
+        return Situation(
+            reply=reply,
+            steps=self.spend.steps,
+            tool_calls=self.spend.tool_calls,
+            limits=self.spend.limits,
+            denials=self.runner.denials,
+            on_denial=self.on_denial,
+            doom_loop=self.runner.doom_loop,
+            final_output=self.runner.final_output,
+            needs_final_output=self.needs_final_output,
+            reminders=self.reminders,
+            over_tool_calls=self.runner.over_limit,
+        )
+
+
+def broke(error: ProviderError) -> Broke:
+    """A provider's failure as an ending, with the stable reason of its kind."""
+    overflow = isinstance(error, ContextOverflow)
+    reason = "context_overflow" if overflow else f"provider_{error.kind}"
+    return Broke(reason, str(error), "provider", retryable=error.retryable)

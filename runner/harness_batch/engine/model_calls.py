@@ -1,0 +1,123 @@
+"""Every request to a provider becomes a row: opened before it is sent, closed whatever its fate."""
+
+from decimal import Decimal
+
+import trio
+from attrs import define, evolve, frozen
+
+from harness_batch.config.record import Prices
+from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.spend import Allowance, Spend
+from harness_batch.engine.stream_parts import StreamParts
+from harness_batch.errors import ProviderError
+from harness_batch.events import ModelCallClosed, ModelCallOpened
+from harness_batch.ids import new_id
+from harness_batch.messages import ModelRef, TokenUsage
+from harness_batch.models.pricing import cost
+from harness_batch.records import ModelCall
+
+
+@frozen
+class OpenCall:
+    """A request under way, with what is reserved for it. `began` is on trio's clock."""
+
+    row: ModelCall
+    allowance: Allowance
+    characters: int
+    began: float
+
+
+@define
+class ModelCalls:
+    """Keeps the rows of one attempt and settles their reservations."""
+
+    log: AttemptLog
+    spend: Spend
+    ref: ModelRef
+    prices: Prices | None
+
+    def open(self, message_id: str, allowance: Allowance, characters: int, tries: int) -> OpenCall:
+        """Write the intent down; only then may the request be sent."""
+        row = ModelCall(
+            model_call_id=new_id("mcl"),
+            session_id=self.log.session_id,
+            attempt_id=self.log.attempt_id,
+            message_id=message_id,
+            purpose="step",
+            provider=self.ref.provider,
+            request_model=self.ref.model,
+            step=self.spend.steps,
+            try_=tries,
+            started_at=self.log.now(),
+        )
+        self.log.emit(ModelCallOpened(row, allowance.tokens, str(allowance.usd)))
+        return OpenCall(row, allowance, characters, trio.current_time())
+
+    def close(
+        self, call: OpenCall, parts: StreamParts, error: ProviderError | None
+    ) -> Decimal | None:
+        """Write the end down. Returns the cost in US dollars, None when it is unpriced."""
+        usage = parts.finish.usage if parts.finish else None
+        usd = None if usage is None else cost(usage, self.prices)
+        self._settle(call, parts, usage, usd)
+        row = _ended(call, parts, trio.current_time())
+        row = _with_usage(row, usage, usd, self.prices)
+        if error is not None:
+            status = error.status or row.http_status
+            row = evolve(row, error_kind=error.kind, error=str(error), http_status=status)
+        self.log.emit(ModelCallClosed(row))
+        return usd
+
+    def abort(self, call: OpenCall) -> None:
+        """The session was stopped under the call: it counts at its ceiling."""
+        self.spend.settle(call.allowance, None, None)
+        duration = trio.current_time() - call.began
+        row = evolve(call.row, duration_s=duration, error_kind="cancelled")
+        self.log.emit(ModelCallClosed(row))
+
+    def _settle(
+        self, call: OpenCall, parts: StreamParts, usage: TokenUsage | None, usd: Decimal | None
+    ) -> None:
+        if usage is not None:
+            self.spend.learn(call.characters, usage)
+        if parts.started or parts.consumed or parts.finish:
+            self.spend.settle(call.allowance, usage, usd)
+        else:
+            self.spend.refund(call.allowance)
+
+
+def _ended(call: OpenCall, parts: StreamParts, now: float) -> ModelCall:
+    started, finish = parts.started, parts.finish
+    return evolve(
+        call.row,
+        duration_s=now - call.began,
+        ttft_s=None if parts.first_at is None else parts.first_at - call.began,
+        http_status=started.http_status if started else None,
+        response_id=(finish.response_id if finish else None)
+        or (started.response_id if started else None),
+        response_model=(finish.response_model if finish else None)
+        or (started.response_model if started else None),
+        finish_reason=finish.reason if finish else None,
+        usage_raw=finish.usage_raw if finish else None,
+        provider_cost_usd=finish.provider_cost_usd if finish else None,
+    )
+
+
+def _with_usage(
+    row: ModelCall, usage: TokenUsage | None, usd: Decimal | None, prices: Prices | None
+) -> ModelCall:
+    if usage is None:
+        return row
+    priced = usd is not None and prices is not None
+    return evolve(
+        row,
+        input_tokens=usage.input,
+        cache_read_tokens=usage.cache_read,
+        cache_write_5m_tokens=usage.cache_write_5m,
+        cache_write_1h_tokens=usage.cache_write_1h,
+        output_tokens=usage.output,
+        reasoning_tokens=usage.reasoning,
+        cost_usd=usd,
+        cost_source=prices.source if priced and prices is not None else "unpriced",
+        price_version=prices.version if priced and prices is not None else None,
+    )

@@ -1,0 +1,183 @@
+"""One step: a request, its reply read while tools run, retries around it."""
+
+import math
+import random
+
+import trio
+from attrs import define, field, frozen
+
+from harness_batch.engine import retry
+from harness_batch.engine.endings import Stopped
+from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.model_calls import ModelCalls
+from harness_batch.engine.spend import Allowance, Spend
+from harness_batch.engine.stop import StopSignal
+from harness_batch.engine.stream_parts import StreamParts
+from harness_batch.engine.tool_calls import ToolRunner
+from harness_batch.engine.transcript import Draft, Transcript
+from harness_batch.errors import NetworkFailure, ProviderError
+from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
+from harness_batch.models.protocol import Model, ModelRequest, ToolCall
+
+REDOS = 1
+"""How often a step is asked for again whose reply broke off before anything was executed."""
+
+
+@frozen
+class BrokenOff:
+    """The stream failed before a tool was executed."""
+
+    error: ProviderError
+    consumed: bool
+    """Some of the reply had arrived."""
+
+
+@define
+class Stepper:
+    """Takes the steps of one attempt."""
+
+    log: AttemptLog
+    model: Model
+    system: tuple[str, ...]
+    transcript: Transcript
+    runner: ToolRunner
+    spend: Spend
+    stop: StopSignal
+    temperature: float | None = None
+    chance: random.Random = field(factory=random.Random)
+    calls: ModelCalls = field(init=False)
+    fixed_characters: int = field(init=False)
+    """Size of system prompt and tools: what every request carries beside the transcript."""
+
+    def __attrs_post_init__(self) -> None:
+        self.calls = ModelCalls(self.log, self.spend, self.model.ref, self.model.info.prices)
+        self.fixed_characters = sum(map(len, self.system)) + sum(
+            len(spec.description) + len(str(spec.parameters)) for spec in self.runner.specs
+        )
+
+    async def take(self, *, last: bool) -> Turn | Stopped:
+        """One reply with its tool calls answered, or the limit that forbids to ask for it.
+
+        Raises: ProviderError when the provider failed and trying again is pointless.
+        """
+        tries, redos = 0, 0
+        while True:
+            characters = self.transcript.size + self.fixed_characters
+            allowance = self.spend.allow(characters, self.model.info)
+            if isinstance(allowance, Stopped):
+                return allowance
+            tries += 1
+            if tries == 1:
+                self.spend.steps += 1
+            match await self._attempt(allowance, characters, tries, last=last):
+                case Turn() as turn:
+                    return turn
+                case BrokenOff(error=error, consumed=True):
+                    redos += 1
+                    if redos > REDOS or not error.retryable:
+                        raise error
+                case BrokenOff(error=error):
+                    await self._wait(error, tries)
+
+    async def _attempt(
+        self, allowance: Allowance, characters: int, tries: int, *, last: bool
+    ) -> Turn | BrokenOff:
+        draft = self.transcript.reply()
+        draft.add(StepStart(step=self.spend.steps))
+        await self.log.log.sync()
+        call = self.calls.open(draft.message.id, allowance, characters, tries)
+        reply = Reply(self.model, self.runner, draft, last)
+        try:
+            await reply.read(self._request(allowance, last=last))
+        except BaseException:
+            self.calls.abort(call)
+            draft.interrupt()
+            raise
+        usd = self.calls.close(call, reply.parts, reply.error)
+        if reply.error is not None and not reply.executed:
+            reply.parts.close_open_parts()
+            draft.finish(None, reply.error.kind)
+            return BrokenOff(reply.error, reply.parts.consumed)
+        finish = reply.parts.finish
+        reply.parts.close_open_parts()
+        reason = finish.reason if finish else "unknown"
+        usage = finish.usage if finish and finish.usage else TokenUsage()
+        draft.add(
+            StepFinish(usage=usage, cost_usd=None if usd is None else str(usd), reason=reason)
+        )
+        turn = draft.finish(reason)
+        self.transcript.keep(turn)
+        return turn
+
+    def _request(self, allowance: Allowance, *, last: bool) -> ModelRequest:
+        return ModelRequest(
+            system=self.system,
+            turns=self.transcript.turns,
+            tools=self.runner.specs,
+            max_output_tokens=allowance.max_output_tokens,
+            tool_choice="none" if last else "auto",
+            temperature=self.temperature,
+        )
+
+    async def _wait(self, error: ProviderError, tries: int) -> None:
+        seconds = retry.delay(error, tries, self.chance)
+        if seconds is None:
+            raise error
+        if trio.current_time() + seconds >= self.stop.deadline:
+            self.log.notice(f"no retry: waiting {seconds:.0f} s would pass the time limit")
+            raise error
+        self.log.notice(f"{error}; next try in {seconds:.1f} s")
+        self.stop.extend(seconds)
+        await trio.sleep(seconds)
+        self.spend.waited_s += seconds
+
+
+@define
+class Reply:
+    """One reply being read: a reader and an executor, joined by a channel.
+
+    The stream is read on while a tool runs, so that a slow tool neither stalls the connection nor
+    trips the server's own timeout.
+    """
+
+    model: Model
+    runner: ToolRunner
+    draft: Draft
+    tools_off: bool
+    parts: StreamParts = field(init=False)
+    error: ProviderError | None = None
+    executed: bool = False
+    _send: trio.MemorySendChannel[tuple[ToolCall, Part]] = field(init=False)
+    _receive: trio.MemoryReceiveChannel[tuple[ToolCall, Part]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        # Unbounded: the model's own output limit bounds it, and the reader must never wait.
+        self._send, self._receive = trio.open_memory_channel(math.inf)
+        self.parts = StreamParts(self.draft, self._hand_on)
+
+    async def read(self, request: ModelRequest) -> None:
+        """Read to the end; what the provider did wrong is in `error` afterwards."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._execute)
+            async with self._send:
+                try:
+                    await self._take_all(request)
+                except ProviderError as error:
+                    self.error = error
+
+    async def _take_all(self, request: ModelRequest) -> None:
+        async with self.model.stream(request) as batches:
+            async for batch in batches:
+                self.parts.take(batch)
+                if self.parts.first_at is None and self.parts.consumed:
+                    self.parts.first_at = trio.current_time()
+        if self.parts.finish is None:
+            raise NetworkFailure("the stream ended before its end mark")
+
+    async def _execute(self) -> None:
+        async for call, part in self._receive:
+            self.executed = True
+            await self.runner.answer(call, part, self.draft, tools_off=self.tools_off)
+
+    def _hand_on(self, call: ToolCall, part: Part) -> None:
+        self._send.send_nowait((call, part))

@@ -1,0 +1,69 @@
+"""Ending an attempt from outside: one scope that signals, run-level stops and deadlines share."""
+
+import math
+
+import trio
+from attrs import define, field
+
+from harness_batch.engine.endings import Ending, Interrupted, Stopped
+from harness_batch.limits import Limits
+
+
+@define
+class StopSignal:
+    """Cut short what an attempt is doing. The first reason counts."""
+
+    reason: str | None = None
+    """`interrupted`, `max_cost`, `max_time`, `max_failures`; None while nobody asked."""
+    deadline: float = math.inf
+    """Of the session's limit `seconds`, on trio's clock."""
+    working_deadline: float = math.inf
+    """Of `working_seconds`; moves on while a provider keeps us waiting."""
+    limits: Limits = field(factory=Limits)
+    _scope: trio.CancelScope | None = None
+
+    def begin(self, limits: Limits) -> None:
+        """Start the clocks of the session's limits."""
+        now = trio.current_time()
+        self.limits = limits
+        if limits.seconds is not None:
+            self.deadline = now + limits.seconds
+        if limits.working_seconds is not None:
+            self.working_deadline = now + limits.working_seconds
+
+    def ask(self, reason: str) -> None:
+        """Stop now. Later calls change nothing."""
+        if self.reason is None:
+            self.reason = reason
+            if self._scope is not None:
+                self._scope.cancel()
+
+    def extend(self, seconds: float) -> None:
+        """Do not count this wait as working time."""
+        self.working_deadline += seconds
+        if self._scope is not None:
+            self._scope.deadline = min(self.deadline, self.working_deadline)
+
+    def scope(self) -> trio.CancelScope:
+        """A fresh scope for the next stretch of work; cancelled at once when we were stopped."""
+        self._scope = trio.CancelScope(deadline=min(self.deadline, self.working_deadline))
+        if self.reason is not None:
+            self._scope.cancel()
+        return self._scope
+
+    def ending(self) -> Ending:
+        """Why the scope was cut short."""
+        if self.reason is not None:
+            return Interrupted(self.reason, _WORDS.get(self.reason, self.reason))
+        if trio.current_time() >= self.deadline:
+            return Stopped("max_time", f"the limit seconds ({self.limits.seconds:g}) is used up")
+        seconds = self.limits.working_seconds
+        return Stopped("max_working_seconds", f"the limit working_seconds ({seconds:g}) is used up")
+
+
+_WORDS = {
+    "interrupted": "interrupted by a signal",
+    "max_cost": "the run's --max-cost is used up",
+    "max_time": "the run's --max-time is used up",
+    "max_failures": "the run's --max-failures is reached",
+}

@@ -1,0 +1,253 @@
+"""One tool call from the model's words to its result: checked, judged, run, shortened, recorded.
+
+Order: step and call limits, doom loop, lookup, JSON, schema, permission, execution, truncation.
+Nothing is run that the rules did not allow; each verdict is an event before the tool starts.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import trio
+from attrs import define, evolve, field, frozen
+from jsonschema import Draft202012Validator
+from referencing import Registry
+
+from harness_batch.engine.doom_loop import Call, Window
+from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.spend import Spend
+from harness_batch.engine.transcript import INTERRUPTED, Draft
+from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
+from harness_batch.ids import new_id
+from harness_batch.messages import Completed, Failed, JsonObject, Part, Running, ToolUse
+from harness_batch.models.protocol import ToolCall, ToolSpec
+from harness_batch.permissions.judge import Allowed, Denied, Policy, Ruling
+from harness_batch.records import PermissionDecision, ToolStatus
+from harness_batch.records import ToolCall as ToolCallRecord
+from harness_batch.rules import Ask
+from harness_batch.tools.protocol import Tool, ToolContext, ToolResult
+from harness_batch.tools.truncation import shorten
+
+FINAL_OUTPUT = "final_output"
+STRONGER_HINT = (
+    " This same call was denied before. Nobody will answer or change the rules during this"
+    " session: do not repeat it; work with what is allowed, or say in your answer what you lack."
+)
+MAX_SCHEMA_ERRORS = 5
+"""Faults of one call's arguments that the model is told of at once."""
+
+
+@frozen
+class Refused:
+    """The call did not run; `error` is what the model reads."""
+
+    error: str
+    status: ToolStatus = "error"
+
+
+@frozen
+class Taken:
+    """A call that is being dealt with. `began` is on trio's clock."""
+
+    record: ToolCallRecord
+    call: ToolCall
+    part: Part
+    draft: Draft
+    began: float
+
+
+@define
+class ToolRunner:
+    """Runs the calls of one attempt, one at a time."""
+
+    log: AttemptLog
+    tools: Mapping[str, Tool]
+    policy: Policy
+    context: ToolContext
+    spend: Spend
+    hidden: frozenset[str] = frozenset()
+    """Tools that no rule can allow: not declared, and a call is a denial like any other."""
+    window: Window = field(factory=Window)
+    denials: int = 0
+    over_limit: bool = False
+    doom_loop: str | None = None
+    final_output: str | None = None
+    used: set[str] = field(factory=set)
+    """Names of tools that really ran."""
+    _denied: set[Call] = field(factory=set)
+    _validators: dict[str, Draft202012Validator] = field(factory=dict)
+
+    @cached_property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools that the model is shown, sorted by name."""
+        return tuple(
+            ToolSpec(name=name, description=tool.description, parameters=tool.parameters)
+            for name, tool in sorted(self.tools.items())
+            if name not in self.hidden
+        )
+
+    async def answer(self, call: ToolCall, part: Part, draft: Draft, *, tools_off: bool) -> None:
+        """Deal with one call; its part ends completed or failed, its row with a status."""
+        arguments = _parsed(call.arguments)
+        record = ToolCallRecord(
+            tool_call_id=new_id("tcl"),
+            session_id=self.log.session_id,
+            attempt_id=self.log.attempt_id,
+            message_id=part.message_id,
+            tool=self._repaired(call.name),
+            input=arguments if isinstance(arguments, dict) else {},
+            started_at=self.log.now(),
+        )
+        taken = Taken(record, call, part, draft, trio.current_time())
+        self.log.emit(ToolCallStarted(record))
+        try:
+            outcome = await self._outcome(taken, arguments, tools_off=tools_off)
+        except trio.Cancelled:
+            # The draft marks the part; here the row gets its end, so that nothing stays open.
+            self._finish(taken, Refused(INTERRUPTED, "interrupted"))
+            raise
+        self._close(taken, outcome)
+
+    async def _outcome(
+        self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool
+    ) -> ToolResult | Refused:
+        name = taken.record.tool
+        checked = self._checked(name, arguments, tools_off=tools_off)
+        if isinstance(checked, Refused):
+            return checked
+        tool, valid = checked
+        fingerprint = Call.of(name, valid)
+        verdict = self._stuck(fingerprint, taken) or self._judged(tool, valid, taken, fingerprint)
+        if verdict is not None:
+            return verdict
+        self.used.add(name)
+        taken.draft.change(
+            taken.part,
+            ToolUse(call_id=taken.call.call_id, name=name, state=Running(input=valid)),
+        )
+        result = await tool.run(valid, self.context, taken.call.call_id)
+        size = len(result.output.encode("utf-8", "replace"))
+        output = shorten(result, self.context.outputs, taken.call.call_id)
+        self.window.add(fingerprint, output)
+        if name == FINAL_OUTPUT and result.status == "completed":
+            self.final_output = json.dumps(valid, ensure_ascii=False)
+        return evolve(result, output=output, metadata=result.metadata | {"output_bytes": size})
+
+    def _checked(
+        self, name: str, arguments: JsonObject | str, *, tools_off: bool
+    ) -> tuple[Tool, JsonObject] | Refused:
+        limit = self.spend.limits.tool_calls
+        if tools_off:
+            return Refused("tools are off in the last step; answer in text", "denied")
+        if limit is not None and self.spend.tool_calls >= limit:
+            self.over_limit = True
+            return Refused(f"the limit of {limit} tool calls is used up", "denied")
+        self.spend.tool_calls += 1
+        tool = self.tools.get(name)
+        if tool is None:
+            names = ", ".join(spec.name for spec in self.specs)
+            return Refused(f"there is no tool {name!r}; the tools are: {names}")
+        if isinstance(arguments, str):
+            return Refused(f"the arguments are not a JSON object: {arguments}")
+        faults = self._faults(tool, arguments)
+        return Refused(faults) if faults else (tool, arguments)
+
+    def _faults(self, tool: Tool, arguments: JsonObject) -> str:
+        validator = self._validators.get(tool.name)
+        if validator is None:
+            validator = Draft202012Validator(tool.parameters, registry=Registry())
+            self._validators[tool.name] = validator
+        errors = sorted(validator.iter_errors(arguments), key=lambda e: list(map(str, e.path)))
+        return "; ".join(
+            f"{'.'.join(map(str, e.absolute_path)) or 'arguments'}: {e.message[:500]}"
+            for e in errors[:MAX_SCHEMA_ERRORS]
+        )
+
+    def _stuck(self, call: Call, taken: Taken) -> Refused | None:
+        if not self.window.stuck(call):
+            return None
+        verdict = self.policy.judge([Ask("doom_loop", call.tool)])
+        self._decided(taken.record, verdict.rulings)
+        if isinstance(verdict, Allowed):
+            self.window.reset()
+            return None
+        self.doom_loop = f"the same call of {call.tool} is repeated without effect"
+        return Refused(f"{self.doom_loop}; the session ends", "denied")
+
+    def _judged(
+        self, tool: Tool, arguments: JsonObject, taken: Taken, call: Call
+    ) -> Refused | None:
+        asks = tool.asks(arguments, self.context)
+        if isinstance(asks, ToolResult):
+            return Refused(asks.output, "timeout" if asks.status == "timeout" else "error")
+        verdict = self.policy.judge(asks)
+        self._decided(taken.record, verdict.rulings)
+        return self._deny(verdict.message, call) if isinstance(verdict, Denied) else None
+
+    def _deny(self, message: str, call: Call) -> Refused:
+        self.denials += 1
+        again = call in self._denied
+        self._denied.add(call)
+        return Refused(message + STRONGER_HINT if again else message, "denied")
+
+    def _decided(self, record: ToolCallRecord, rulings: Sequence[Ruling]) -> None:
+        for ruling in rulings:
+            decision = PermissionDecision(
+                tool_call_id=record.tool_call_id,
+                session_id=record.session_id,
+                permission=ruling.ask.permission,
+                pattern=ruling.ask.pattern,
+                action=ruling.action,
+                rule=str(ruling.rule) if ruling.rule else None,
+                source=ruling.rule.source if ruling.rule else "none",
+                decided_at=self.log.now(),
+            )
+            self.log.emit(PermissionDecided(decision))
+
+    def _close(self, taken: Taken, outcome: ToolResult | Refused) -> None:
+        ended = self._finish(taken, outcome)
+        state: Completed | Failed
+        match outcome:
+            case ToolResult(status="completed"):
+                state = Completed(
+                    input=ended.input,
+                    title=outcome.title,
+                    output=outcome.output,
+                    metadata=outcome.metadata,
+                    duration_ms=round((ended.duration_s or 0) * 1000),
+                )
+            case ToolResult(output=error) | Refused(error=error):
+                state = Failed(input=ended.input, error=error)
+        body = ToolUse(call_id=taken.call.call_id, name=ended.tool, state=state)
+        taken.draft.change(taken.part, body)
+
+    def _finish(self, taken: Taken, outcome: ToolResult | Refused) -> ToolCallRecord:
+        duration = trio.current_time() - taken.began
+        match outcome:
+            case ToolResult():
+                ended = evolve(
+                    taken.record,
+                    status=outcome.status,
+                    error=None if outcome.status == "completed" else outcome.output,
+                    exit_code=outcome.exit_code,
+                    output_bytes=outcome.metadata.get("output_bytes"),
+                    duration_s=duration,
+                )
+            case Refused(error=error, status=status):
+                ended = evolve(taken.record, status=status, error=error, duration_s=duration)
+        self.log.emit(ToolCallFinished(ended))
+        return ended
+
+    def _repaired(self, name: str) -> str:
+        if name in self.tools:
+            return name
+        return next((known for known in self.tools if known.lower() == name.lower()), name)
+
+
+def _parsed(text: str) -> JsonObject | str:
+    """The arguments, or words on why they are none."""
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        return str(error)[:200]
+    return value if isinstance(value, dict) else f"it is a {type(value).__name__}"

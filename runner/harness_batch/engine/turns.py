@@ -1,0 +1,132 @@
+"""The agent loop without I/O: what happened so far in, next step out. loop.py obeys."""
+
+from typing import Literal, TypeAlias
+
+from attrs import frozen
+
+from harness_batch.engine.endings import Answered, Ending, Stopped
+from harness_batch.limits import Limits
+from harness_batch.messages import Turn
+
+MAX_SCHEMA_REMINDERS = 3
+"""How often a model that answers in prose is asked for `final_output` before it has failed."""
+
+LAST_STEP_NOTE = (
+    "This was the last step that may use tools; tools are off now. Answer in text only: say that"
+    " the step limit was reached, what is done, what remains, and what should come next."
+)
+SCHEMA_NOTE = (
+    "The session ends only by a call of the tool `final_output` with arguments that match its"
+    " schema. Call it now with your result."
+)
+
+
+@frozen
+class AskModel:
+    """Send the transcript. In the last allowed step tools are off."""
+
+    last: bool = False
+
+
+@frozen
+class Remind:
+    """Say this to the model, then decide again."""
+
+    text: str
+
+
+@frozen
+class Stop:
+    """The agent's part is over."""
+
+    ending: Ending
+
+
+Next: TypeAlias = AskModel | Remind | Stop
+
+
+@frozen(kw_only=True)
+class Situation:
+    """Everything the decision looks at."""
+
+    reply: Turn | None
+    """The newest turn when it is the model's; None before the first and after a reminder."""
+    steps: int
+    """Model replies so far."""
+    tool_calls: int
+    limits: Limits
+    denials: int = 0
+    on_denial: Literal["continue", "fail"] | int = "continue"
+    doom_loop: str | None = None
+    """Words on the repetition that no rule allows."""
+    final_output: str | None = None
+    """Accepted arguments of `final_output`, as JSON text."""
+    needs_final_output: bool = False
+    reminders: int = 0
+    over_tool_calls: bool = False
+    """A call was refused because `limits.tool_calls` was used up."""
+
+
+def next_step(now: Situation) -> Next:
+    """What to do next. The only place that ends a session on the model's account."""
+    if now.doom_loop is not None:
+        return Stop(Stopped("doom_loop", now.doom_loop))
+    if _too_many_denials(now):
+        return Stop(Stopped("permission", f"{now.denials} tool call(s) denied by the rules"))
+    if now.final_output is not None:
+        return Stop(Answered(now.final_output))
+    if now.over_tool_calls:
+        detail = f"the limit tool_calls ({now.limits.tool_calls}) is used up"
+        return Stop(Stopped("max_tool_calls", detail))
+    if now.reply is None:
+        return _ask(now)
+    return _after(now, now.reply)
+
+
+def _after(now: Situation, reply: Turn) -> Next:
+    cut = _cut_short(now, reply)
+    if cut is not None:
+        return Stop(cut)
+    if reply.tool_uses():
+        return _ask(now)
+    if not now.needs_final_output:
+        return Stop(Answered(reply.text()))
+    if now.reminders < MAX_SCHEMA_REMINDERS:
+        return Remind(SCHEMA_NOTE)
+    detail = f"no valid final_output after {now.reminders} reminders"
+    return Stop(Stopped("schema", detail, reply.text()))
+
+
+def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
+    text = reply.text()
+    match reply.message.finish_reason:
+        case "length":
+            detail = "the reply was cut off by the limit of output tokens"
+            return Stopped("output_length", detail, text)
+        case "content_filter":
+            return Stopped("content_filter", "the provider's content filter ended it", text)
+        case _:
+            pass
+    if _out_of_steps(now):
+        return Stopped("max_steps", f"the limit steps ({now.limits.steps}) is used up", text)
+    return None
+
+
+def _ask(now: Situation) -> Next:
+    if _out_of_steps(now):
+        return Stop(Stopped("max_steps", f"the limit steps ({now.limits.steps}) is used up"))
+    return AskModel(last=now.limits.steps is not None and now.steps + 1 >= now.limits.steps)
+
+
+def _out_of_steps(now: Situation) -> bool:
+    return now.limits.steps is not None and now.steps >= now.limits.steps
+
+
+def _too_many_denials(now: Situation) -> bool:
+    match now.on_denial:
+        case "continue":
+            return False
+        case "fail":
+            return now.denials > 0
+        case number:
+            return now.denials >= number

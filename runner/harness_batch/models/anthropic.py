@@ -1,0 +1,284 @@
+"""Models behind Anthropic's Messages API, streaming.
+
+Source: https://platform.claude.com/docs/en/build-with-claude/streaming
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from attrs import define, field
+from httpx_sse import ServerSentEvent
+
+from harness_batch.config.record import ModelInfo, ProviderSettings
+from harness_batch.errors import NetworkFailure, ProtocolBroken
+from harness_batch.messages import FinishReason, JsonObject, ModelRef, TokenUsage
+from harness_batch.models import refusals
+from harness_batch.models.anthropic_wire import RequestWriter
+from harness_batch.models.encoded import encode
+from harness_batch.models.fields import count, document, mapping, text
+from harness_batch.models.http import Line
+from harness_batch.models.keys import Credential
+from harness_batch.models.protocol import (
+    Finish,
+    LlmEvent,
+    ModelRequest,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    ReplyStarted,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputStart,
+)
+from harness_batch.models.streaming import StreamError, exchange
+
+BASE_URL = "https://api.anthropic.com"
+API_VERSION = "2023-06-01"
+
+_REASONS: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+
+
+class AnthropicModel:
+    """One session's connection to one of these models."""
+
+    def __init__(self, ref: ModelRef, settings: ProviderSettings) -> None:
+        self.ref = ref
+        self.info = settings.models.get(ref.model, ModelInfo())
+        base_url = settings.base_url or BASE_URL
+        self._credential = Credential(settings, base_url, "x-api-key", BASE_URL)
+        self._line = Line(
+            settings,
+            base_url.rstrip("/") + "/v1/messages",
+            {"anthropic-version": API_VERSION, **self._credential.headers()},
+            self._credential.hint(),
+        )
+        self._writer = RequestWriter(ref.model)
+
+    @asynccontextmanager
+    async def stream(
+        self, request: ModelRequest
+    ) -> AsyncIterator[AsyncIterator[Sequence[LlmEvent]]]:
+        """Send one request; see `Model.stream`."""
+        await trio.lowlevel.checkpoint()
+        self._credential.demand()
+        body = self._writer.body(request)
+        async with exchange(self._line, body, AnthropicReply()) as batches:
+            yield batches
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._line.aclose()
+
+
+@define
+class _Block:
+    """A content block that is being streamed."""
+
+    event_id: str
+    kind: str
+    name: str = ""
+    pieces: list[str] = field(factory=list)
+    signature: list[str] = field(factory=list)
+    input: JsonObject = field(factory=dict)
+    """Arguments that came whole with the start."""
+
+
+@define
+class AnthropicReply:
+    """Reads the events of one reply."""
+
+    finished: bool = False
+    _blocks: dict[int, _Block] = field(factory=dict)
+    _strange: set[int] = field(factory=set)
+    """Blocks of unknown kind; their events are passed over too."""
+    _usage: dict[str, Any] = field(factory=dict)
+    _reason: FinishReason | None = None
+    _called: bool = False
+    _response: tuple[str | None, str | None] = (None, None)
+    _skipped: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """Stop reason known and no block open."""
+        return self._reason is not None and not self._blocks
+
+    def read(self, event: ServerSentEvent) -> Sequence[LlmEvent] | None:
+        """What the event means; None when nothing."""
+        data = document(event.data)
+        match data.get("type", event.event):
+            case "message_start":
+                return self._begin(mapping(data, "message"))
+            case "message_delta":
+                return self._closing(data)
+            case "message_stop":
+                return self._finish()
+            case "error":
+                raise StreamError(refusals.from_stream(data.get("error", data)))
+            case "ping":
+                return None
+            case kind:
+                return self._content(str(kind), data)
+
+    def end(self) -> Sequence[LlmEvent]:
+        """The stream is over; only a lost end mark is forgiven."""
+        if not self.complete:
+            raise NetworkFailure("the stream ended before its end mark")
+        return self._finish()
+
+    def _content(self, kind: str, data: JsonObject) -> Sequence[LlmEvent] | None:
+        match kind:
+            case "content_block_delta":
+                return self._delta(data)
+            case "content_block_start":
+                return self._start(data)
+            case "content_block_stop":
+                return self._stop(_index(data))
+            case _:
+                return self._skip()
+
+    def _skip(self) -> Sequence[LlmEvent] | None:
+        self._skipped += 1
+        return None
+
+    def _begin(self, message: JsonObject) -> Sequence[LlmEvent]:
+        self._response = (text(message, "id") or None, text(message, "model") or None)
+        self._note_usage(mapping(message, "usage"))
+        usage = usage_of(self._usage) if self._usage else None
+        return [ReplyStarted(200, *self._response, usage=usage)]
+
+    def _start(self, data: JsonObject) -> Sequence[LlmEvent] | None:
+        index, content = _index(data), mapping(data, "content_block")
+        block = _Block(f"block_{index}", text(content, "type"))
+        match block.kind:
+            case "text":
+                begin: list[LlmEvent] = [TextStart(block.event_id)]
+                first = text(content, "text")
+            case "thinking":
+                begin = [ReasoningStart(block.event_id)]
+                first = text(content, "thinking")
+                block.signature.append(text(content, "signature"))
+            case "redacted_thinking":
+                begin = [ReasoningStart(block.event_id, redacted=True)]
+                first = text(content, "data")
+            case "tool_use":
+                block.event_id, block.name = text(content, "id"), text(content, "name")
+                if not block.event_id or not block.name:
+                    raise ProtocolBroken("the server sent a tool call without id or name")
+                begin, first = [ToolInputStart(block.event_id, block.name)], ""
+                block.input = mapping(content, "input")
+            case _:
+                self._strange.add(index)
+                return self._skip()
+        self._blocks[index] = block
+        return begin + self._more(block, first)
+
+    def _delta(self, data: JsonObject) -> Sequence[LlmEvent] | None:
+        index, delta = _index(data), mapping(data, "delta")
+        block = self._blocks.get(index)
+        if block is None:
+            if index in self._strange:
+                return self._skip()
+            raise ProtocolBroken("the server sent more of a content block that is not open")
+        match block.kind, delta.get("type"):
+            case "text", "text_delta":
+                return self._more(block, text(delta, "text"))
+            case "thinking", "thinking_delta":
+                return self._more(block, text(delta, "thinking"))
+            case "thinking", "signature_delta":
+                block.signature.append(text(delta, "signature"))
+                return []
+            case "tool_use", "input_json_delta":
+                return self._more(block, text(delta, "partial_json"))
+            case _:
+                return self._skip()
+
+    def _more(self, block: _Block, piece: str) -> list[LlmEvent]:
+        if not piece:
+            return []
+        match block.kind:
+            case "text":
+                return [TextDelta(block.event_id, piece)]
+            case "tool_use":
+                block.pieces.append(piece)
+                return [ToolInputDelta(block.event_id, piece)]
+            case _:
+                return [ReasoningDelta(block.event_id, piece)]
+
+    def _stop(self, index: int) -> Sequence[LlmEvent] | None:
+        if index in self._strange:
+            self._strange.discard(index)
+            return self._skip()
+        block = self._blocks.pop(index, None)
+        if block is None:
+            return self._skip()
+        match block.kind:
+            case "text":
+                return [TextEnd(block.event_id)]
+            case "tool_use":
+                self._called = True
+                arguments = "".join(block.pieces) or encode(block.input).decode()
+                return [ToolCall(block.event_id, block.name, arguments)]
+            case _:
+                return [ReasoningEnd(block.event_id, "".join(block.signature) or None)]
+
+    def _closing(self, data: JsonObject) -> Sequence[LlmEvent]:
+        self._note_usage(mapping(data, "usage"))
+        reason = text(mapping(data, "delta"), "stop_reason")
+        if reason:
+            self._reason = _REASONS.get(reason, "unknown")
+        return []
+
+    def _finish(self) -> Sequence[LlmEvent]:
+        if self._reason is None:
+            raise ProtocolBroken("the server ended the reply without a stop reason")
+        events: list[LlmEvent] = []
+        for index in tuple(self._blocks):
+            events.extend(self._stop(index) or ())
+        reason: FinishReason = self._reason
+        if reason == "stop" and self._called:
+            reason = "tool_calls"
+        usage = usage_of(self._usage) if self._usage else None
+        raw = dict(self._usage) or None
+        events.append(Finish(reason, usage, raw, None, *self._response, self._skipped))
+        self.finished = True
+        return events
+
+    def _note_usage(self, usage: JsonObject) -> None:
+        # Figures are cumulative; a later null says nothing new.
+        self._usage.update({key: value for key, value in usage.items() if value is not None})
+
+
+def usage_of(raw: JsonObject) -> TokenUsage:
+    """Anthropic's `input_tokens` leaves the cache out; ours is the total."""
+    read, written = count(raw, "cache_read_input_tokens"), count(raw, "cache_creation_input_tokens")
+    by_age = raw.get("cache_creation")
+    hour = count(by_age, "ephemeral_1h_input_tokens") if isinstance(by_age, dict) else 0
+    written = max(written, hour)
+    details = raw.get("output_tokens_details")
+    return TokenUsage(
+        input=count(raw, "input_tokens") + read + written,
+        cache_read=read,
+        cache_write_5m=written - hour,
+        cache_write_1h=hour,
+        output=count(raw, "output_tokens"),
+        reasoning=count(details, "thinking_tokens") if isinstance(details, dict) else 0,
+    )
+
+
+def _index(data: JsonObject) -> int:
+    index = data.get("index")
+    if not isinstance(index, int):
+        raise ProtocolBroken("the server sent a content block event without its index")
+    return index

@@ -1,0 +1,313 @@
+"""One session's HTTP line to its provider: one POST, its reply in batches of bytes, typed errors.
+
+HTTP/1.1 only (a cancelled HTTP/2 stream is never reset by the libraries at hand), one client per
+session (a pool shared by many sessions walks all its connections at every request), one TLS
+context for all. Nothing is followed, stored or taken from `.netrc`. Every wait has an end.
+"""
+
+import functools
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpcore
+import httpx
+import trio
+import truststore
+from attrs import frozen
+
+from harness_batch import __version__
+from harness_batch.config.record import ProviderSettings
+from harness_batch.errors import (
+    ModelRejected,
+    NetworkFailure,
+    ProtocolBroken,
+    ProviderError,
+    ProviderTimeout,
+    UsageError,
+)
+from harness_batch.models import refusals
+from harness_batch.models.paced import Batches, PacedBackend, PacedStream
+
+KEEPALIVE_SECONDS = 60.0
+"""An idle connection is not used again after that long."""
+REFUSAL_BYTES = 64 * 1024
+REFUSAL_SECONDS = 10.0
+"""How much of an error's body is read, and for how long."""
+REST_SECONDS = 0.1
+"""How long the last bytes after the end mark are waited for, so that the connection lives on."""
+
+LOST = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpx.DecodingError,
+)
+"""How a connection fails."""
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """The one TLS context: certificates of the system, SSL_CERT_FILE honoured."""
+    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@frozen
+class Answer:
+    """A reply that has begun: its status and its body."""
+
+    status: int
+    batches: Batches
+
+    async def rest(self) -> None:
+        """Read past the end mark to the body's end, or the connection cannot be used again."""
+        with trio.move_on_after(REST_SECONDS):
+            try:
+                while await self.batches.next():
+                    pass
+            except LOST:
+                return  # the reply is complete; only the connection is lost
+
+
+class Line:
+    """Sends requests to one URL of one provider."""
+
+    def __init__(
+        self, settings: ProviderSettings, url: str, headers: Mapping[str, str], key_hint: str
+    ) -> None:
+        """`key_hint` says where the key comes from, for the message of a refused one.
+
+        Raises: UsageError when the base URL is none, or its proxy cannot be used.
+        """
+        self.settings = settings
+        self._url = _checked(url, settings.name)
+        self._key_hint = key_hint
+        self._client = httpx.AsyncClient(
+            transport=_Transport(_pool(url)),
+            headers={
+                "accept": "text/event-stream",
+                "accept-encoding": "identity",
+                "content-type": "application/json",
+                "user-agent": f"harness-batch/{__version__}",
+                **headers,
+            },
+            timeout=httpx.Timeout(
+                None, connect=settings.connect_timeout, write=settings.first_byte_timeout
+            ),
+            trust_env=False,
+            follow_redirects=False,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._client.aclose()
+
+    @asynccontextmanager
+    async def post(self, body: bytes) -> AsyncIterator[Answer]:
+        """Send one request; its event stream is open inside.
+
+        Raises: ProviderError when there is no event stream.
+        """
+        response = await self._send(body)
+        try:
+            kind = response.headers.get("content-type", "text/event-stream")
+            if response.status_code != 200 or "text/event-stream" not in kind.lower():
+                raise await self._refusal(response, kind)
+            encoded = response.headers.get("content-encoding", "identity") != "identity"
+            pieces = response.aiter_bytes() if encoded else response.aiter_raw()
+            network = response.extensions["network_stream"]
+            assert isinstance(network, PacedStream)
+            batches = Batches(pieces, network)
+            try:
+                yield Answer(response.status_code, batches)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await batches.aclose()
+        finally:
+            with trio.CancelScope(shield=True):
+                await response.aclose()
+
+    def failed(self, error: Exception) -> ProviderError:
+        """What a failure of the connection is to us."""
+        host = urlsplit(self._url).netloc.rpartition("@")[2]
+        why = refusals.one_line(_why(error), self.settings.api_key)
+        kind: type[ProviderError] = NetworkFailure
+        match error:
+            case httpcore.ConnectTimeout():
+                within = f"{self.settings.connect_timeout:g} s"
+                kind, text = ProviderTimeout, f"no connection to {host} within {within}"
+            case httpcore.TimeoutException():
+                kind, text = ProviderTimeout, f"{host} does not take the request"
+            case httpcore.ConnectError():
+                text = f"cannot connect to {host}: {why}"
+            case httpcore.ProxyError():
+                text = f"the proxy refuses: {why}"
+            case httpcore.LocalProtocolError():
+                # No details: they quote the header, and the key is one.
+                kind, text = ModelRejected, "a header of the request is not valid"
+            case httpcore.RemoteProtocolError() if "closed" not in why and "disconn" not in why:
+                kind, text = ProtocolBroken, f"{host} does not speak HTTP/1.1: {why}"
+            case httpx.DecodingError():
+                kind, text = ProtocolBroken, why
+            case _:
+                text = f"the connection to {host} broke: {why}"
+        return kind(f"{self.settings.name}: {text}")
+
+    def refused(self, refusal: refusals.Refusal) -> ProviderError:
+        """The typed error of what the provider said instead of a reply."""
+        return refusals.typed(refusal, self.settings.name, self._key_hint, self.settings.api_key)
+
+    async def _send(self, body: bytes) -> httpx.Response:
+        seconds = self.settings.connect_timeout + self.settings.first_byte_timeout
+        request = self._client.build_request("POST", self._url, content=body)
+        try:
+            with trio.fail_after(seconds):
+                return await self._client.send(request, stream=True)
+        except trio.TooSlowError:
+            within = f"{self.settings.first_byte_timeout:g} s"
+            raise ProviderTimeout(f"{self.settings.name}: no answer within {within}") from None
+        except LOST as error:
+            raise self.failed(error) from error
+
+    async def _refusal(self, response: httpx.Response, kind: str) -> ProviderError:
+        body = await _head(response)
+        status = response.status_code
+        if 300 <= status < 400:
+            target = refusals.one_line(response.headers.get("location", "nowhere"))
+            text = f"HTTP {status}: redirects to {target}; base_url has to name the place itself"
+            return ProtocolBroken(f"{self.settings.name}: {text}", status=status)
+        refusal = refusals.from_http(status, response.headers, body)
+        if status == 200 and refusal.codes:
+            # An error document under a good status: its own codes say what it is.
+            return self.refused(refusals.by_codes(refusal))
+        if status < 400:
+            said = refusals.one_line(refusal.message, self.settings.api_key, 120)
+            what = refusals.one_line(kind, limit=60)
+            text = f"HTTP {status}: not an event stream but {what}: {said}"
+            return ProtocolBroken(f"{self.settings.name}: {text}", status=status)
+        return self.refused(refusal)
+
+
+class _Transport(httpx.AsyncBaseTransport):
+    """httpx on our own pool: its transports take no network backend. Raises httpcore's errors."""
+
+    def __init__(self, pool: httpcore.AsyncConnectionPool) -> None:
+        self._pool = pool
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        response = await self._pool.handle_async_request(
+            httpcore.Request(
+                request.method,
+                httpcore.URL(
+                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                ),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+        )
+        return httpx.Response(
+            response.status,
+            headers=response.headers,
+            stream=_Body(response),
+            extensions=response.extensions,
+        )
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+
+class _Body(httpx.AsyncByteStream):
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._response.aiter_stream()
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def _pool(url: str) -> httpcore.AsyncConnectionPool:
+    tls = _tls() if url.startswith("https:") else None
+    proxy = _proxy_for(url)
+    if proxy is None:
+        return httpcore.AsyncConnectionPool(
+            ssl_context=tls,
+            keepalive_expiry=KEEPALIVE_SECONDS,
+            network_backend=PacedBackend(),
+        )
+    return httpcore.AsyncHTTPProxy(
+        proxy_url=httpcore.URL(
+            scheme=proxy.url.raw_scheme,
+            host=proxy.url.raw_host,
+            port=proxy.url.port,
+            target=b"/",
+        ),
+        proxy_auth=proxy.raw_auth,
+        proxy_ssl_context=_tls() if proxy.url.scheme == "https" else None,
+        ssl_context=tls,
+        keepalive_expiry=KEEPALIVE_SECONDS,
+        network_backend=PacedBackend(),
+    )
+
+
+def _proxy_for(url: str) -> httpx.Proxy | None:
+    """The proxy that the environment names for this URL (HTTPS_PROXY, ALL_PROXY, NO_PROXY ...)."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    address = proxies.get(parts.scheme) or proxies.get("all")
+    host = parts.hostname or ""
+    # The standard library does not know that `[::1]` in NO_PROXY means ::1.
+    exempt = {name.strip().strip("[]") for name in proxies.get("no", "").split(",")}
+    if not address or host in exempt or proxy_bypass(host):
+        return None
+    try:
+        proxy = httpx.Proxy(address if "://" in address else f"http://{address}")
+    except (ValueError, httpx.InvalidURL):
+        raise UsageError(f"the proxy in {parts.scheme.upper()}_PROXY is not a URL") from None
+    if proxy.url.scheme not in {"http", "https"}:
+        raise UsageError(f"{proxy.url.scheme} proxies are not supported; use an HTTP proxy")
+    return proxy
+
+
+def _checked(url: str, provider: str) -> str:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        good = False
+    if not good:
+        shown = refusals.one_line(url, limit=80)
+        raise UsageError(f"provider {provider}: base_url {shown!r} is not an http(s) URL")
+    return url
+
+
+async def _head(response: httpx.Response) -> bytes:
+    pieces: list[bytes] = []
+    with trio.move_on_after(REFUSAL_SECONDS):
+        try:
+            async for piece in response.aiter_raw():
+                pieces.append(piece)
+                if sum(map(len, pieces)) > REFUSAL_BYTES:
+                    break
+        except LOST:
+            pass  # what arrived says more than that the rest did not
+    return b"".join(pieces)[:REFUSAL_BYTES]
+
+
+def _why(error: BaseException) -> str:
+    """The first words on the way to the cause; httpcore's own are often empty."""
+    found: BaseException | None = error
+    said: list[str] = []
+    while found is not None:
+        text = str(found)
+        if text and text not in said:
+            said.append(text)
+        found = found.__cause__ or found.__context__
+    return "; ".join(said) or type(error).__name__

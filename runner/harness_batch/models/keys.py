@@ -1,0 +1,56 @@
+"""Whether a provider's key is there, how it travels, and where a missing one should come from."""
+
+from urllib.parse import urlsplit
+
+from attrs import frozen
+
+from harness_batch.config.record import ProviderSettings
+from harness_batch.errors import AuthFailed
+
+_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""Of the providers that are there without being configured."""
+
+
+@frozen
+class Credential:
+    """The key of one provider. `home` is the vendor's own base URL, which always wants one."""
+
+    settings: ProviderSettings
+    base_url: str
+    header: str
+    home: str
+
+    def headers(self) -> dict[str, str]:
+        """The header with the key (none without one), and those that the user configured."""
+        key = self._key()
+        mine = {}
+        if key:
+            mine[self.header] = f"Bearer {key}" if self.header == "authorization" else key
+        return {**mine, **{name.lower(): value for name, value in self.settings.headers.items()}}
+
+    def hint(self) -> str:
+        """Where the key comes from."""
+        variable = _VARIABLES.get(self.settings.name)
+        if variable:
+            return f"check {variable}"
+        return f"check api_key of provider {self.settings.name} in the configuration"
+
+    def demand(self) -> None:
+        """Raises: AuthFailed when a request would go out without the key it needs."""
+        name, key = self.settings.name, self._key()
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            # Not a word of it: it is quoted nowhere, least of all when it is half right.
+            raise AuthFailed(f"{name}: the API key holds a blank or a strange sign; {self.hint()}")
+        sent = {header.lower() for header in self.settings.headers}
+        if key or sent & {"authorization", "x-api-key", "api-key"} or not self._wanted():
+            return
+        variable = _VARIABLES.get(name)
+        mend = f"set {variable}" if variable else f"set api_key of provider {name}"
+        raise AuthFailed(f"{name}: no API key; {mend}")
+
+    def _key(self) -> str:
+        return (self.settings.api_key or "").strip()
+
+    def _wanted(self) -> bool:
+        at_home = urlsplit(self.base_url).hostname == urlsplit(self.home).hostname
+        return at_home or self.settings.name in _VARIABLES

@@ -1,0 +1,150 @@
+"""What is odd about a stack: rules that deny, never decide, or grant more than they say."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from attrs import frozen
+
+from harness_batch.permissions.defaults import SECRET_FILES, guards, names
+from harness_batch.permissions.matcher import covers, matches, path_matches
+from harness_batch.permissions.shell_names import words
+from harness_batch.permissions.shell_options import RISKS
+from harness_batch.permissions.shell_wrappers import WRAPPERS
+from harness_batch.rules import PERMISSIONS, Rule
+
+Kind = Literal["ask", "unknown", "shadowed", "grants_execution"]
+
+GRANTS_EXECUTION = frozenset(RISKS) | WRAPPERS | words(
+    """ansible ansible-playbook apt apt-get aria2c ash awk bash bazel bundle bun bunx busybox bzip2
+    cargo cc chroot clang cmake composer conda cp cpan crontab csh curl dash dd deno dmesg
+    dnf docker dotnet dpkg easy_install ed emacs env esbuild eval ex exec expect find fish
+    flock ftp gawk gcc gdb gem ghc ghci gimp git gmake go gradle gradlew hatch helm install
+    irb java jest jjs jruby jshell julia just ksh kubectl less ln logrotate ltrace lua
+    luajit m4 make man mawk meson mocha more mv mvn mysql nano nawk nc ncat ninja nix nmap
+    node npm npx nvim openssl parallel patch pdm perl php phpunit pico pip pip3 pipenv pipx
+    pnpm podman poetry psql pwsh py pypy pypy3 pytest python python2 python3 R rake rbash rg
+    rlwrap rsync ruby rustc rye scala scp screen script sed setarch sftp sh slsh snap socat
+    sort source split sqlite3 ssh strace su swift systemctl systemd-run tar task taskset
+    tasksh tclsh tcsh tee terraform tmux tox ts-node tsx uv uvx valgrind vi view vim vimdiff
+    vitest watch wget wish xargs xz yarn yum zip zsh zypper"""
+)  # fmt: skip
+"""Programs that run other programs or write any file when their arguments say so."""
+
+_ALIASES = {
+    "write": "edit",
+    "multiedit": "edit",
+    "patch": "edit",
+    "apply_patch": "edit",
+    "shell": "bash",
+    "run": "bash",
+    "list": "read",
+    "ls": "read",
+    "search": "grep",
+    "fetch": "webfetch",
+    "todowrite": "todo",
+}
+_LINE = re.compile(r":\d+$")
+
+
+@frozen
+class Finding:
+    """One thing odd about a rule, and what to do about it."""
+
+    kind: Kind
+    rule: Rule
+    message: str
+
+
+def lint(stack: Sequence[Rule]) -> tuple[Finding, ...]:
+    """Findings in the order of the stack; the defaults are left alone."""
+    return tuple(
+        finding
+        for place, rule in enumerate(stack)
+        if rule.source != "default"
+        for finding in _findings(rule, stack[place + 1 :])
+    )
+
+
+def _findings(rule: Rule, later: Sequence[Rule]) -> Iterable[Finding]:
+    if rule.action == "ask":
+        yield Finding(
+            "ask",
+            rule,
+            f"`{rule}`: nobody answers an ask, so this denies; write deny, or allow",
+        )
+    if not any(matches(rule.permission, name) for name in PERMISSIONS):
+        near = _nearest(rule.permission)
+        hint = f"; did you mean `{near}`?" if near else f"; known are {', '.join(PERMISSIONS)}"
+        yield Finding("unknown", rule, f"`{rule.permission}` is no permission{hint}")
+    over = next((r for r in later if _shadows(r, rule)), None)
+    if over is not None:
+        yield Finding(
+            "shadowed",
+            rule,
+            f"`{rule}` can never decide: the later `{over}` covers it, and the last match wins",
+        )
+    program = _granted(rule)
+    if program is not None:
+        yield Finding("grants_execution", rule, _grant(rule, program))
+
+
+def _nearest(permission: str) -> str | None:
+    if permission in _ALIASES:
+        return _ALIASES[permission]
+    near = difflib.get_close_matches(permission.lower(), PERMISSIONS, n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def _shadows(later: Rule, rule: Rule) -> bool:
+    """Does a later rule of the same origin decide all that this one could?
+
+    Rules of different origins may cover each other: that is what the order of the stack is for.
+    """
+    if _LINE.sub("", later.source) != _LINE.sub("", rule.source):
+        return False
+    if not covers(later.permission, rule.permission, ""):
+        return False
+    if not covers(later.pattern, rule.pattern, rule.permission):
+        return False
+    if rule.action != "allow" or later.action != "allow" or later.pattern == rule.pattern:
+        return True
+    return not _more_exact(rule, later)
+
+
+def _more_exact(rule: Rule, later: Rule) -> bool:
+    """Two allows: does the first reach what the second is too vague for?"""
+    if later.pattern == "*" and rule.permission != "read":
+        return False
+    if rule.permission == "bash":
+        return " -" in rule.pattern or rule.pattern == "*"
+    secrets = (Rule("read", pattern, "deny", "default") for pattern in SECRET_FILES)
+    return rule.permission == "read" and any(
+        guards(guard)
+        and path_matches(guard.pattern, rule.pattern.lower())
+        and names(rule.pattern, guard)
+        for guard in secrets
+    )
+
+
+def _granted(rule: Rule) -> str | None:
+    """The program that a rule grants by its bare name, when that grants execution."""
+    if rule.action != "allow" or not matches(rule.permission, "bash"):
+        return None
+    first, *rest = rule.pattern.split()
+    program = first.rstrip("*").rpartition("/")[2]
+    if "*" in first and rest and rest != ["*"]:
+        return None
+    while rest and rest[0].startswith("-") and "*" not in rest[0]:
+        rest = rest[1:]
+    bare = not rest or rest[0].startswith("*")
+    wild = "*" in rule.pattern
+    return program if bare and wild and program in GRANTS_EXECUTION else None
+
+
+def _grant(rule: Rule, program: str) -> str:
+    return (
+        f"`{rule}` grants execution: {program} can run other programs or write any file by its"
+        ' arguments; name the exact commands, or write bash: "*" and rely on the sandbox'
+    )

@@ -1,0 +1,245 @@
+"""Recipes x matrix rows x repositories -> items, each with everything decided.
+
+All faults of all recipes are told at once; nothing is started, nothing is called.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import Factory, define, evolve, frozen
+
+from harness_batch.agents.record import Agent
+from harness_batch.config.record import Config
+from harness_batch.errors import Fault, FaultyInput, UsageError
+from harness_batch.limits import Limits
+from harness_batch.messages import JsonObject, ModelRef
+from harness_batch.plan.choice import FREE, Chooser, Wrong, check_overrides
+from harness_batch.plan.digest import Ingredients, item_digest, script_name
+from harness_batch.plan.inputs import (
+    Bases,
+    DiskFiles,
+    Overrides,
+    RecipeSource,
+    RepoBase,
+    RepoFiles,
+)
+from harness_batch.plan.item import Item, Plan
+from harness_batch.plan.keys import folder_names, item_key, repo_names
+from harness_batch.plan.matrix import rows
+from harness_batch.plan.select import select
+from harness_batch.recipe.record import Recipe
+from harness_batch.rules import Rule
+from harness_batch.schema_faults import nearest
+
+__all__ = ["Overrides", "Plan", "RepoBase", "build_plan", "select"]
+
+MAX_FAULTS = 100
+"""Told at once; a template fault may come back in every row of a large matrix."""
+
+
+def build_plan(
+    sources: Sequence[tuple[RecipeSource, JsonObject]],
+    *,
+    config: Config,
+    agents: Mapping[str, Agent],
+    repos: Sequence[RepoBase] | Bases,
+    cli: Overrides,
+    default_rules: tuple[Rule, ...],
+    files: RepoFiles | None = None,
+) -> Plan:
+    """The items of all recipes, in the order given.
+
+    With each source come its parameters as they were given (`--params`); `cli.parameters` win.
+    `files` answers the matrix's questions about a repository; None looks at the checkout only.
+
+    Raises: FaultyInput for recipes, UsageError for the command line.
+    """
+    chooser = Chooser(config=config, agents=agents, cli=cli)
+    check_overrides(chooser)
+    _check_parameters(sources, cli)
+    planning = _Planning(chooser, default_rules, files or DiskFiles())
+    for source, given in sources:
+        planning.plan(source, given, repos(source) if callable(repos) else repos)
+    planning.check_keys()
+    if planning.faults:
+        raise FaultyInput(list(dict.fromkeys(planning.faults))[:MAX_FAULTS])
+    folders = folder_names([draft.key for draft in planning.items])
+    items = tuple(evolve(item, folder=folders[item.key]) for item in planning.items)
+    warnings = [warning for source, _ in sources for warning in source.warnings]
+    return Plan(
+        items=select(items, only=cli.only),
+        warnings=tuple(dict.fromkeys((*config.warnings, *warnings))),
+    )
+
+
+def _check_parameters(sources: Sequence[tuple[RecipeSource, JsonObject]], cli: Overrides) -> None:
+    declared = frozenset[str]().union(*(source.declared for source, _ in sources))
+    for key in cli.parameters:
+        if key not in declared:
+            known = f" (declared: {', '.join(sorted(declared)) or 'none'})"
+            raise UsageError(f"-p {key}: no recipe declares it{nearest(key, declared)}{known}")
+
+
+@frozen
+class _Base:
+    """A repository with its name in keys; None when it is the only one."""
+
+    base: RepoBase
+    name: str | None
+
+
+@frozen(kw_only=True)
+class _Decision:
+    """What configuration, recipe and command line come to for one rendered recipe."""
+
+    agent: Agent
+    models: tuple[ModelRef, ...]
+    small: ModelRef | None
+    limits: Limits
+    rules: tuple[Rule, ...]
+    refusal: str | None
+
+
+@define
+class _Planning:
+    """Items and faults so far."""
+
+    chooser: Chooser
+    default_rules: tuple[Rule, ...]
+    files: RepoFiles
+    items: list[Item] = Factory(list)
+    faults: list[Fault] = Factory(list)
+    origins: list[RecipeSource] = Factory(list)
+    """The source of each item."""
+    scripts: dict[str, str] = Factory(dict)
+    """Scripted model file -> its name in digests."""
+    limits: dict[tuple[str, Limits], Limits] = Factory(dict)
+    """Agent and declared limits -> effective ones: rows of a matrix rarely differ in them."""
+
+    def plan(self, source: RecipeSource, given: JsonObject, repos: Sequence[RepoBase]) -> None:
+        """Add one recipe's items, or its faults."""
+        mine = {k: v for k, v in self.chooser.cli.parameters.items() if k in source.declared}
+        try:
+            params = source.values({**given, **mine})
+            for base in _named(repos):
+                for row in rows(source, base.base, self.files):
+                    self._add(source, params, row, base)
+        except FaultyInput as error:
+            self.faults += error.faults
+
+    def _add(self, source: RecipeSource, params: JsonObject, row: JsonObject, at: _Base) -> None:
+        try:
+            recipe = source.rendered({**params, **row})
+        except FaultyInput as error:
+            self.faults += error.faults
+            return
+        item = self._item(source, recipe, params, row, at)
+        if isinstance(item, Wrong):
+            line, column = source.place(item.key)
+            self.faults.append(Fault(source.file, line, column, item.message))
+        else:
+            self.items.append(item)
+            self.origins.append(source)
+
+    def _item(
+        self, source: RecipeSource, recipe: Recipe, params: JsonObject, row: JsonObject, at: _Base
+    ) -> Item | Wrong:
+        decided = self._decided(recipe)
+        if isinstance(decided, Wrong):
+            return decided
+        ingredients = Ingredients(
+            recipe=recipe,
+            params=params,
+            matrix=row,
+            agent=decided.agent,
+            models=tuple(map(self._digest_name, decided.models)),
+            small_model=self._digest_name(decided.small) if decided.small else None,
+            instructions=self.chooser.config.instructions,
+            rules=decided.rules,
+            limits=decided.limits,
+            base_sha=at.base.base_sha,
+        )
+        return Item(
+            key=item_key(source.name, row, at.name),
+            folder="",
+            digest=item_digest(ingredients),
+            recipe=recipe,
+            params=params,
+            matrix=row,
+            agent=decided.agent,
+            models=decided.models,
+            rules=decided.rules,
+            limits=decided.limits,
+            repo=str(at.base.path),
+            ref=at.base.ref,
+            base_sha=at.base.base_sha,
+            refusal=decided.refusal,
+        )
+
+    def _decided(self, recipe: Recipe) -> _Decision | Wrong:
+        chooser = self.chooser
+        agent = chooser.agent(recipe)
+        if isinstance(agent, Wrong):
+            return agent
+        models, small = chooser.models(recipe, agent), chooser.small_model(recipe)
+        if isinstance(models, Wrong):
+            return models
+        if isinstance(small, Wrong):
+            return small
+        limits = self._limits(recipe, agent)
+        if wrong := chooser.unpriced(models, recipe, limits):
+            return wrong
+        return _Decision(
+            agent=agent,
+            models=models,
+            small=small,
+            limits=limits,
+            rules=(
+                *self.default_rules,
+                *chooser.config.rules,
+                *agent.rules,
+                *recipe.permissions,
+                *chooser.cli.rules,
+            ),
+            refusal=chooser.refusal((*models, *((small,) if small else ())), agent, recipe),
+        )
+
+    def _limits(self, recipe: Recipe, agent: Agent) -> Limits:
+        known = (agent.name, recipe.limits)
+        if known not in self.limits:
+            self.limits[known] = self.chooser.limits(recipe, agent)
+        return self.limits[known]
+
+    def _digest_name(self, ref: ModelRef) -> str:
+        if self.chooser.config.providers[ref.provider].type not in FREE:
+            return str(ref)
+        if ref.model not in self.scripts:
+            self.scripts[ref.model] = script_name(ref.model)
+        return f"{ref.provider}/{self.scripts[ref.model]}"
+
+    def check_keys(self) -> None:
+        """Two items with one key could not be told apart from night to night."""
+        used = Counter(item.key for item in self.items)
+        for item, source in zip(self.items, self.origins, strict=True):
+            if used[item.key] > 1:
+                self.faults.append(_twice(item, source))
+
+
+def _twice(item: Item, source: RecipeSource) -> Fault:
+    where = ("matrix",) if item.matrix else ("name",)
+    mend = (
+        "rows must differ in their values"
+        if item.matrix
+        else "give each recipe a `name` of its own, and each recipe and repository once"
+    )
+    told = f"more than one item has the key {item.key!r}: {mend}"
+    return Fault(source.file, *source.place(*where), told)
+
+
+def _named(repos: Sequence[RepoBase]) -> Iterator[_Base]:
+    if len(repos) == 1:
+        yield _Base(repos[0], None)
+        return
+    names = repo_names([base.path for base in repos])
+    for base, name in zip(repos, names, strict=True):
+        yield _Base(base, name)

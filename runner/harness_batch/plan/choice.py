@@ -1,0 +1,176 @@
+"""Who answers an item: agent and models, the first of all who say it, and whether they may."""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from harness_batch.agents.record import Agent
+from harness_batch.config.record import Config, Prices
+from harness_batch.errors import UsageError
+from harness_batch.limits import Limits
+from harness_batch.messages import ModelRef
+from harness_batch.plan.inputs import Overrides
+from harness_batch.recipe.record import Recipe
+from harness_batch.schema_faults import nearest
+
+FREE = ("scripted", "replay")
+"""Provider types whose calls cost nothing."""
+
+
+@frozen
+class Wrong:
+    """Why an item cannot be planned. `key` is the recipe's key that a mend would touch."""
+
+    message: str
+    key: str
+
+
+@frozen(kw_only=True)
+class Chooser:
+    """Configuration, agents and command line, asked for one recipe after the other."""
+
+    config: Config
+    agents: Mapping[str, Agent]
+    cli: Overrides
+
+    def agent(self, recipe: Recipe) -> Agent | Wrong:
+        """The command line's, else the recipe's."""
+        name = self.cli.agent or recipe.agent
+        agent = self.agents.get(name)
+        if agent is None:
+            known = ", ".join(sorted(self.agents))
+            told = f"unknown agent {name!r}{nearest(name, self.agents)} (known: {known})"
+            return Wrong(told, "agent")
+        if agent.mode == "subagent":
+            return Wrong(f"agent {name!r} is a subagent: it cannot lead a session", "agent")
+        return agent
+
+    def models(self, recipe: Recipe, agent: Agent) -> tuple[ModelRef, ...] | Wrong:
+        """The model and its fallbacks: command line, recipe, agent, configuration."""
+        words, origin = self._words(recipe, agent)
+        if not words:
+            told = (
+                "no model: say -m PROVIDER/MODEL, or `model:` in the recipe or the configuration "
+                f"(providers: {self._known()})"
+            )
+            return Wrong(told, "name")
+        refs = []
+        for text in words:
+            ref = self.ref(text, recipe)
+            if isinstance(ref, Wrong):
+                return evolve(ref, message=ref.message + origin)
+            refs.append(ref)
+        return tuple(refs)
+
+    def _words(self, recipe: Recipe, agent: Agent) -> tuple[tuple[str, ...], str]:
+        if self.cli.model:
+            return (self.cli.model,), " (from -m)"
+        if recipe.models:
+            return recipe.models, ""
+        if agent.model:
+            return (agent.model,), f" (from agent {agent.name!r})"
+        return ((self.config.model,) if self.config.model else ()), " (from the configuration)"
+
+    def ref(self, text: str, recipe: Recipe) -> ModelRef | Wrong:
+        """One model's name; a scripted one's file is made absolute from the recipe's folder."""
+        try:
+            ref = ModelRef.parse(text)
+        except ValueError:
+            return Wrong(f"model {text!r} must be PROVIDER/MODEL", "model")
+        provider = self.config.providers.get(ref.provider)
+        if provider is None:
+            close = nearest(ref.provider, self.config.providers)
+            told = f"unknown provider {ref.provider!r} of model {text!r}{close}"
+            return Wrong(f"{told} (configured: {self._known()})", "model")
+        if provider.type == "scripted":
+            file = Path(recipe.file.parent, ref.model)
+            if not file.is_file():
+                return Wrong(f"model {text!r}: there is no file {file}", "model")
+            return ModelRef(ref.provider, str(file.resolve()))
+        listed = provider.models
+        if listed and not provider.configured_base_url and ref.model not in listed:
+            close = nearest(ref.model, listed)
+            told = f"unknown model {ref.model!r} of provider {ref.provider!r}{close}"
+            return Wrong(f"{told} (listed: {', '.join(listed)})", "model")
+        return ref
+
+    def _known(self) -> str:
+        return ", ".join(sorted(self.config.providers))
+
+    def small_model(self, recipe: Recipe) -> ModelRef | Wrong | None:
+        """For summaries."""
+        text = recipe.small_model or self.config.small_model
+        return self.ref(text, recipe) if text else None
+
+    def limits(self, recipe: Recipe, agent: Agent) -> Limits:
+        """Of all who declare a limit the lowest wins; defaults where nobody does."""
+        declared = self.config.limits.lowest(Limits(steps=agent.steps))
+        chosen = declared.lowest(recipe.limits).lowest(self.cli.limits).with_defaults()
+        return chosen.lowest(self.config.ceiling)
+
+    def unpriced(
+        self, models: tuple[ModelRef, ...], recipe: Recipe, limits: Limits
+    ) -> Wrong | None:
+        """A cost that is bounded must be known."""
+        if limits.cost_usd is not None:
+            what, key = "limits.cost_usd", "limits"
+        elif recipe.expect.max_cost_usd is not None:
+            what, key = "expect.max_cost_usd", "expect"
+        else:
+            return None
+        for ref in models:
+            if not self._is_priced(ref):
+                told = f"{what} needs the prices of {ref}: set provider.{ref.provider}.models"
+                return Wrong(f"{told}.{ref.model!r}.cost with input and output", key)
+        return None
+
+    def _is_priced(self, ref: ModelRef) -> bool:
+        provider = self.config.providers[ref.provider]
+        info = provider.models.get(ref.model)
+        return provider.type in FREE or (info is not None and _covers_all(info.prices))
+
+    def refusal(self, models: tuple[ModelRef, ...], agent: Agent, recipe: Recipe) -> str | None:
+        """Which model is not granted to agent or recipe; None when all are."""
+        grants = self.config.grants
+        if grants is None:
+            return None
+        granted = [
+            glob
+            for name, globs in grants.items()
+            if any(fnmatchcase(who, name) for who in (agent.name, recipe.name))
+            for glob in globs
+        ]
+        for ref in models:
+            if not any(_grants(glob, ref) for glob in granted):
+                who = f"agent {agent.name!r} and recipe {recipe.name!r}"
+                return f"model {ref} is not granted to {who} (`grants` of the configuration)"
+        return None
+
+
+def _covers_all(prices: Prices | None) -> bool:
+    return prices is not None and prices.input is not None and prices.output is not None
+
+
+def _grants(glob: str, ref: ModelRef) -> bool:
+    return glob == str(ref) or fnmatchcase(str(ref), glob)
+
+
+def check_overrides(chooser: Chooser) -> None:
+    """Raises: UsageError for a command line that fits no recipe at all."""
+    cli = chooser.cli
+    for wrong in _wrong_options(chooser, cli):
+        raise UsageError(wrong)
+
+
+def _wrong_options(chooser: Chooser, cli: Overrides) -> Iterator[str]:
+    nobody = Recipe(file=Path("/"), name="", agent=cli.agent or "build")
+    if cli.agent and isinstance(found := chooser.agent(nobody), Wrong):
+        yield f"--agent: {found.message}"
+    provider = (cli.model or "").partition("/")[0]
+    known = chooser.config.providers.get(provider)
+    if cli.model and (known is None or known.type != "scripted"):
+        ref = chooser.ref(cli.model, nobody)
+        if isinstance(ref, Wrong):
+            yield f"-m: {ref.message}"

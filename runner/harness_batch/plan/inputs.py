@@ -1,0 +1,115 @@
+"""What a plan is made of, as the plan sees it: recipes, repositories, and the command line."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from attrs import Factory, frozen
+
+from harness_batch.errors import Fault, UsageError
+from harness_batch.limits import Limits
+from harness_batch.messages import JsonObject
+from harness_batch.recipe.record import Recipe
+from harness_batch.rules import Rule
+
+
+class RecipeSource(Protocol):
+    """A recipe file that follows its schema; the recipe door opens it."""
+
+    @property
+    def file(self) -> Path:
+        """The recipe's file, absolute."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """First part of every item key."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[Fault, ...]:
+        """What the door found odd."""
+        ...
+
+    @property
+    def matrix(self) -> JsonObject | None:
+        """The declaration as it stands in the file."""
+        ...
+
+    @property
+    def declared(self) -> frozenset[str]:
+        """Keys of the declared parameters."""
+        ...
+
+    def values(self, given: Mapping[str, object]) -> JsonObject:
+        """Parameters resolved. Raises: FaultyInput."""
+        ...
+
+    def rendered(self, variables: Mapping[str, object]) -> Recipe:
+        """Templates rendered. Raises: FaultyInput."""
+        ...
+
+    def place(self, *path: str | int) -> tuple[int, int]:
+        """Line and column of a value, or of its nearest known ancestor."""
+        ...
+
+
+@frozen
+class RepoBase:
+    """A repository and the commit that its sessions start from."""
+
+    path: Path
+    ref: str
+    base_sha: str | None
+    """None for a repository without a commit."""
+
+
+Bases = Callable[[RecipeSource], Sequence[RepoBase]]
+"""The repositories of one recipe: each recipe may name its own `workspace.ref`."""
+
+
+class RepoFiles(Protocol):
+    """What a matrix asks of a repository. Paths are relative, with `/`."""
+
+    def paths(self, base: RepoBase, under: str) -> Sequence[str]:
+        """Files below the folder `under` (empty: all)."""
+        ...
+
+    def changed_since(self, base: RepoBase, ref: str) -> Sequence[str]:
+        """Files that are there at the base and differ from `ref`. Raises: GitError."""
+        ...
+
+
+class DiskFiles:
+    """The checkout as it lies on disk; knows no history."""
+
+    def paths(self, base: RepoBase, under: str) -> Sequence[str]:
+        """Files and links below `under`, `.git` left out; links are not followed."""
+        return sorted(self._walk(base.path, base.path / under))
+
+    def changed_since(self, base: RepoBase, ref: str) -> Sequence[str]:
+        """Raises: UsageError always."""
+        raise UsageError(f"files_changed_since: {ref} needs git history at {base.path}")
+
+    def _walk(self, root: Path, top: Path) -> Iterator[str]:
+        for folder, folders, files in os.walk(top):
+            links = [name for name in folders if Path(folder, name).is_symlink()]
+            folders[:] = [name for name in folders if name != ".git"]
+            for name in (*files, *links):
+                yield Path(folder, name).relative_to(root).as_posix()
+
+
+@frozen(kw_only=True)
+class Overrides:
+    """What the command line says; it wins over recipe, agent and configuration."""
+
+    model: str | None = None
+    agent: str | None = None
+    limits: Limits = Factory(Limits)
+    rules: tuple[Rule, ...] = ()
+    """`--allow` and `--deny` in their order, with source `cli`."""
+    only: tuple[str, ...] = ()
+    """Globs on item keys."""
+    parameters: Mapping[str, object] = Factory(dict)
+    """`-p KEY=VALUE`; each recipe gets those it declares."""

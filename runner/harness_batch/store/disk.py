@@ -1,0 +1,60 @@
+"""Whole files or none of them: a reader sees the old content or the new, whenever we die."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness_batch.errors import StorageError
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """The whole file or none of it, on the disk when this returns. Raises: StorageError."""
+    with new_file(path) as descriptor:
+        write_all(descriptor, data)
+        os.fsync(descriptor)
+    try:
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(f"cannot sync {path.parent}: {error.strerror}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """As `write_bytes`, UTF-8; a lone surrogate becomes `?`."""
+    write_bytes(path, text.encode(errors="replace"))
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[int]:
+    """A descriptor of a new file that takes the path's place when the block ends well."""
+    new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        descriptor = os.open(
+            new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644
+        )
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+        new.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """All of the data, however often the OS takes only some. Raises: OSError."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder survive the machine. Raises: OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

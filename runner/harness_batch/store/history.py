@@ -1,0 +1,162 @@
+"""The history: all runs in one database, merged in one at a time, asked by anybody.
+
+A merge is one transaction under a lock on a file beside the history; a merge that fails or dies
+leaves the history as it was and the run's own database untouched.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+from attrs import frozen
+
+from harness_batch.errors import StorageError, UsageError
+from harness_batch.store.database import (
+    closed_config,
+    columns,
+    connect,
+    mapped_errors,
+    upgrade,
+)
+from harness_batch.store.lock import WAIT_SECONDS, held
+
+RUN: Final = "merged_run"
+"""The name under which the run's database is attached."""
+_OF_RUN = {"run", "session", "notice", "projected"}
+"""Tables whose rows name their run; the others name their session."""
+_SHARED = {"schema_version", "price"}
+
+
+def merge(run_db: Path, history_db: Path, *, wait_seconds: float = WAIT_SECONDS) -> None:
+    """Puts a run's database into the history, in place of what the history has of that run.
+
+    Blocks: run it in a thread. The run's database must not be open in this process.
+
+    Raises: StorageError; the history is then as it was.
+    """
+    if not run_db.is_file():
+        raise StorageError(f"there is no database {run_db} to merge")
+    with mapped_errors(f"cannot make {history_db.parent}"):
+        history_db.parent.mkdir(parents=True, exist_ok=True)
+    with held(_lock_of(history_db), "exclusive", wait_seconds=wait_seconds):
+        connection = connect(history_db)
+        with mapped_errors(f"cannot merge {run_db} into {history_db}"):
+            try:
+                upgrade(connection)
+                connection.execute(f"ATTACH {_quoted(run_db)} AS {RUN} (READ_ONLY)")
+                _replace_run(connection)
+                connection.execute(f"DETACH {RUN}")
+            finally:
+                connection.close()
+
+
+@frozen
+class Answer:
+    """What a query gave: names of the columns, and rows of Python values."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+@frozen
+class UserSql:
+    """A database that the user's own SQL may read, and nothing else of the machine."""
+
+    path: Path
+    connection: duckdb.DuckDBPyConnection
+
+    def ask(self, sql: str) -> Answer:
+        """The answer of the (last) statement, all of it.
+
+        Raises: UsageError with the database's own words when it refuses the SQL.
+        """
+        try:
+            result = self.connection.execute(sql)
+            names = tuple(column[0] for column in result.description or ())
+            return Answer(names, tuple(result.fetchall()) if names else ())
+        except duckdb.Error as error:
+            raise UsageError(f"{self.path.name} refuses the query: {error}") from error
+
+
+@contextmanager
+def open_readonly_for_user_sql(
+    path: Path, *, export: Path | None = None, wait_seconds: float = WAIT_SECONDS
+) -> Iterator[UserSql]:
+    """The database, read-only, for SQL of the user's: no files, no network, no settings.
+
+    `export` is one file that COPY ... TO may write. A merge that is under way is waited for, and
+    merges wait while the block runs. Blocks.
+
+    Raises: UsageError when there is no such database; StorageError when it cannot be opened.
+    """
+    if not path.is_file():
+        raise UsageError(f"there is no database {path}; a run makes it when it ends")
+    with _steady(path, wait_seconds):
+        with mapped_errors(f"cannot open {path}"):
+            config = closed_config() | {"python_enable_replacements": "false"}
+            connection = duckdb.connect(str(path), read_only=True, config=config)
+        try:
+            with mapped_errors(f"cannot close off {path}"):
+                _close_off(connection, export)
+            yield UserSql(path, connection)
+        finally:
+            connection.close()
+
+
+def _close_off(connection: duckdb.DuckDBPyConnection, export: Path | None) -> None:
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET temp_directory = ''")
+    if export is not None:
+        connection.execute(f"SET allowed_paths = [{_quoted(export.absolute())}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+@contextmanager
+def _steady(path: Path, wait_seconds: float) -> Iterator[None]:
+    """No merge while the block runs. A database that none was merged into has no lock."""
+    lock = _lock_of(path)
+    if os.access(lock, os.W_OK):
+        with held(lock, "shared", wait_seconds=wait_seconds):
+            yield
+    else:
+        yield
+
+
+def _replace_run(connection: duckdb.DuckDBPyConnection) -> None:
+    """All rows of the attached run in place of the history's; columns that both sides have.
+
+    Only names of tables and columns go into the SQL, and only those that our own schema has.
+    """
+    ours = columns(connection)
+    theirs = columns(connection, RUN)
+    tables = [name for name in theirs if name in ours and name not in _SHARED]
+    connection.execute("BEGIN")
+    for table in sorted(tables, key=lambda name: name in _OF_RUN):
+        # Rows are found by their session, so sessions go last.
+        connection.execute(f'DELETE FROM "{table}" WHERE {_owner(table)}')  # noqa: S608 - our own names
+    for table in [*tables, *({"price"} & theirs.keys() & ours.keys())]:
+        names = ", ".join(f'"{name}"' for name in theirs[table] if name in ours[table])
+        connection.execute(
+            f'INSERT OR REPLACE INTO "{table}" ({names}) SELECT {names} FROM {RUN}."{table}"'  # noqa: S608 - as above
+        )
+    connection.execute("COMMIT")
+
+
+def _owner(table: str) -> str:
+    """What is true of the rows of the runs that are merged in."""
+    run_ids = f"run_id IN (SELECT run_id FROM {RUN}.run)"  # noqa: S608 - as above
+    if table in _OF_RUN:
+        return run_ids
+    return f"session_id IN (SELECT session_id FROM main.session WHERE {run_ids})"  # noqa: S608 - as above
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _lock_of(database: Path) -> Path:
+    return database.with_name(database.name + ".lock")

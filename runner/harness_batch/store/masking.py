@@ -1,0 +1,162 @@
+"""Known secret values never reach a file: every spelling of one is replaced before it is written.
+
+A spelling is the value itself, JSON-escaped (once, and twice: arguments inside arguments),
+URL-quoted, base64 at any alignment, hex, or reversed. Values under 6 characters are left alone:
+they would be found everywhere.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterator
+from types import UnionType
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+from urllib.parse import quote, quote_plus
+
+from attrs import fields, has
+
+from harness_batch.events import Payload
+from harness_batch.messages import JsonObject
+
+MASKED: Final = "[masked]"
+"""What stands where a secret stood."""
+SHORTEST_SECRET: Final = 6
+"""Characters; a shorter value would be found everywhere."""
+
+
+class Mask:
+    """A function text -> text that replaces the given secrets. Immutable."""
+
+    def __init__(self, secrets: tuple[str, ...]) -> None:
+        found = {
+            form for secret in secrets if len(secret) >= SHORTEST_SECRET for form in _forms(secret)
+        }
+        forms = sorted(found, key=lambda form: (-len(form), form))
+        self._forms = tuple(forms)
+        self._binary = tuple(form.encode(errors="surrogatepass") for form in forms)
+        self._beginnings = frozenset(form[:size] for form in forms for size in range(1, len(form)))
+        self._reach = max((len(form) - 1 for form in forms), default=0)
+        self._pattern = re.compile("|".join(map(re.escape, forms)))
+        self._binary_pattern = re.compile(b"|".join(map(re.escape, self._binary)))
+
+    def __call__(self, text: str) -> str:
+        """The text with each spelling of a secret replaced; the text itself when there is none."""
+        if not any(form in text for form in self._forms):
+            return text
+        return self._pattern.sub(MASKED, text)
+
+    def in_bytes(self, data: bytes) -> bytes:
+        """As for text, for tool output and other files that need not be UTF-8."""
+        if not self.finds(data):
+            return data
+        return self._binary_pattern.sub(MASKED.encode(), data)
+
+    def finds(self, data: bytes) -> bool:
+        """Whether some spelling of a secret stands in the data."""
+        return any(form in data for form in self._binary)
+
+    def split(self, text: str) -> tuple[str, str]:
+        """Streamed text: what may be let out, masked; and its end that may grow into a secret.
+
+        The end is to be put before the text that comes next.
+        """
+        found = [match.span() for match in self._pattern.finditer(text)] if self._forms else []
+        for start in range(max(0, len(text) - self._reach), len(text)):
+            if text[start:] in self._beginnings and not any(a < start < b for a, b in found):
+                return self(text[:start]), text[start:]
+        return self(text), ""
+
+
+def _forms(secret: str) -> Iterator[str]:
+    yield secret
+    yield secret[::-1]
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        yield once
+        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+    data = secret.encode(errors="surrogatepass")
+    yield quote(data, safe="")
+    yield quote(data)
+    yield quote_plus(data)
+    yield data.hex()
+    yield data.hex().upper()
+    yield from _base64_forms(data)
+
+
+def _base64_forms(data: bytes) -> Iterator[str]:
+    """The characters that any base64 of a text around the secret must hold, both alphabets."""
+    for before in range(3):
+        # Only whole 6-bit groups of the secret's own bits are the same whatever stands around it.
+        text = base64.b64encode(b"\0" * before + data).decode().rstrip("=")
+        first = (before * 8 + 5) // 6
+        last = (before + len(data)) * 8 // 6
+        core = text[first:last]
+        if len(core) >= SHORTEST_SECRET:
+            yield core
+            yield core.translate({ord("+"): "-", ord("/"): "_"})
+
+
+# ---- every free text of a payload
+
+Plain: TypeAlias = Any
+"""A record, a text or a JSON value, depending on the field."""
+Changer: TypeAlias = Callable[[Plain, Callable[[str], str]], Plain]
+
+
+def mapped(payload: Payload, change: Callable[[str], str]) -> Payload:
+    """The payload with every free text changed: not ids, times, statuses and keys of records.
+
+    Texts inside JSON values are changed too, keys of theirs included.
+    """
+    result: Payload = _changed_record(payload, change)
+    return result
+
+
+def _keep(value: Plain, _change: Callable[[str], str]) -> Plain:
+    return value
+
+
+def _changed_text(value: Plain, change: Callable[[str], str]) -> Plain:
+    return None if value is None else change(value)
+
+
+def _changed_json(value: Plain, change: Callable[[str], str]) -> Plain:
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {change(str(key)): _changed_json(item, change) for key, item in value.items()}
+        case list() | tuple():
+            return [_changed_json(item, change) for item in value]
+        case _:
+            return value
+
+
+def _changed_record(record: Plain, change: Callable[[str], str]) -> Plain:
+    if record is None:
+        return None
+    cls = type(record)
+    return cls(**{name: part(getattr(record, name), change) for name, part in _changers(cls)})
+
+
+def _is_name(field: str) -> bool:
+    return field == "id" or field.endswith(("_id", "_at"))
+
+
+def _changer_of(hint: Plain) -> Changer:
+    origin: object = get_origin(hint)
+    members = get_args(hint) if origin is Union or origin is UnionType else (hint,)
+    if any(has(member) for member in members):
+        return _changed_record
+    if hint is Any or JsonObject in members or list[str] in members:
+        return _changed_json
+    return _changed_text if str in members else _keep
+
+
+def _changers(cls: type[Plain]) -> tuple[tuple[str, Changer], ...]:
+    """Field -> what changes it; a Literal is no free text."""
+    hints = get_type_hints(cls)
+    return tuple(
+        (field.name, _keep if _is_name(field.name) else _changer_of(hints[field.name]))
+        for field in fields(cls)
+    )

@@ -1,0 +1,227 @@
+"""The folder that a session works in: made from a pinned commit, removed whatever happens.
+
+The user's repository is only read. A session's folder in the cache holds
+    tree/     what the agent works in; `tree/.git` points to `git`
+    git/      a throw-away git directory for the agent: status, log, commit, stash work
+    private/  the runner's own: checkout and patch go through it, the agent's is never read
+    home/     an empty HOME
+and `owner.json`. Every git directory borrows the repository's objects; nothing is shared for
+writing, so any number of sessions can start on one repository at once.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+from attrs import evolve, frozen
+
+from harness_batch.errors import GitError, Unsupported, UsageError
+from harness_batch.processes import Launcher
+from harness_batch.recipe.record import WorkspaceWish
+from harness_batch.workspace.changes import nested_repositories, stage_changes
+from harness_batch.workspace.git import Git
+from harness_batch.workspace.gitdir import make_git_dir
+from harness_batch.workspace.owner import TMP_PREFIX, claimed, is_stale, remove_session
+from harness_batch.workspace.patch import Base, Captured, Commit, make_patch
+from harness_batch.workspace.removal import remove_folder
+from harness_batch.workspace.repository import Repository, resolve_base
+
+
+@frozen(kw_only=True)
+class Workspace:
+    """An open one."""
+
+    root: Path
+    """Top of the tree, resolved."""
+    cwd: Path
+    """`workspace.path` in it."""
+    base_sha: str | None
+    """The commit the session was pinned to; None for a repository without a commit."""
+    home: Path
+    tmp: Path
+    """Private and empty; for HOME and TMPDIR of the tools."""
+    repository: Repository
+    private: Path
+    start: Base
+    """What the patch is made against: the base, in-place with what was dirty at the start."""
+    leave: frozenset[bytes] = frozenset()
+    """Nested repositories of the user, which are not looked into."""
+    submodules: tuple[str, ...] = ()
+
+    async def capture(self, commit: Commit, launcher: Launcher | None = None) -> Captured | None:
+        """What changed since the start; None when nothing did. Call it with no tool alive.
+
+        git runs in a directory made for this call, so nothing an agent may have written to the
+        others counts; it runs in the launcher when there is one. Raises: GitError.
+        """
+        place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
+        try:
+            git_dir = make_git_dir(
+                place / "git", self.repository, self.start.commit, (self.private / "objects",)
+            )
+            index = self.private / "index"
+            if index.is_file():
+                shutil.copy2(index, git_dir / "index")  # its times tell which entries to distrust
+            git = Git(git_dir=git_dir, work_tree=self.root, launcher=launcher)
+            staged = await stage_changes(git, self.root, self.leave)
+            captured = await make_patch(git, self.start, staged, commit, self.root)
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(remove_folder, place)
+        return captured and evolve(captured, notices=tuple(self._notices()))
+
+    def _notices(self) -> Iterator[str]:
+        for path in self.submodules:
+            folder = self.root / path
+            if folder.is_dir() and any(folder.iterdir()):
+                yield f"{path} is a submodule: what lies in it is not part of the patch"
+
+
+@asynccontextmanager
+async def open_workspace(
+    *,
+    repository: Repository,
+    base_sha: str | None,
+    wish: WorkspaceWish,
+    folder: Path,
+    resumable: bool = False,
+    keep: bool = False,
+    notice: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[Workspace]:
+    """A workspace for as long as the block runs.
+
+    `folder` is the session's own, `worktrees_folder(cache) / run / session`; it is made here and
+    removed at the end, unless `keep`. The stale clean-up spares it when `resumable` or `keep`.
+    `notice` hears what could not be removed. Raises: GitError; Unsupported and UsageError for a
+    wish that cannot be met.
+    """
+    _check(repository, base_sha, wish)
+    tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
+    await trio.to_thread.run_sync(_make_folder, folder)
+    with claimed(folder, tmp, exempt=resumable or keep):
+        try:
+            yield await _open(repository, base_sha, wish, folder, tmp)
+        finally:
+            if not keep:
+                with trio.CancelScope(shield=True):
+                    for trouble in await trio.to_thread.run_sync(remove_session, folder):
+                        notice(trouble)
+
+
+def _check(repository: Repository, base_sha: str | None, wish: WorkspaceWish) -> None:
+    if wish.submodules:
+        raise Unsupported("workspace.submodules: true is not supported yet; leave it out")
+    if wish.mode == "worktree":
+        return
+    if repository.bare:
+        raise UsageError(f"workspace.mode: in-place needs a checkout; {repository.path} is bare")
+    if base_sha != resolve_base(repository, "HEAD"):
+        raise UsageError(
+            f"workspace.mode: in-place works on what is checked out, not on {wish.ref!r}; "
+            "leave workspace.ref out or check it out first"
+        )
+
+
+def _make_folder(folder: Path) -> None:
+    """A dead runner's folder of the same name makes place."""
+    for _ in range(3):  # a sweep may take away the run's empty folder in between
+        try:
+            folder.mkdir(parents=True, mode=0o700)
+        except FileExistsError:
+            if not is_stale(folder):
+                raise GitError(f"{folder} is in use by another run") from None
+            remove_session(folder)
+        except FileNotFoundError:
+            continue
+        else:
+            return
+    raise GitError(f"cannot make the folder {folder}")
+
+
+async def _open(
+    repository: Repository, base_sha: str | None, wish: WorkspaceWish, folder: Path, tmp: Path
+) -> Workspace:
+    place = folder.resolve()  # noqa: ASYNC240 - microseconds
+    (place / "home").mkdir(mode=0o700)
+    private = make_git_dir(place / "private", repository, base_sha)
+    root = repository.path if wish.mode == "in-place" else place / "tree"
+    git = Git(git_dir=private, work_tree=root)
+    leave: frozenset[bytes] = frozenset()
+    if wish.mode == "in-place":
+        start, leave = await _snapshot(git, base_sha, root)
+    else:
+        root.mkdir()
+        start = await _check_out(git, base_sha)
+        await _equip_agent(repository, base_sha, place)
+    return Workspace(
+        root=root,
+        cwd=_inside(root, wish.path, base_sha),
+        base_sha=base_sha,
+        home=place / "home",
+        tmp=tmp,
+        repository=repository,
+        private=private,
+        start=start,
+        leave=leave,
+        submodules=await _submodules(git, root),
+    )
+
+
+async def _check_out(git: Git, base_sha: str | None) -> Base:
+    if base_sha is None:
+        await git("read-tree", "--empty")
+        return Base(commit=None, tree=_word(await git("write-tree")))
+    await git("read-tree", "-m", "-u", base_sha)
+    return Base(commit=base_sha, tree=f"{base_sha}^{{tree}}")
+
+
+async def _snapshot(git: Git, base_sha: str | None, root: Path) -> tuple[Base, frozenset[bytes]]:
+    """The checkout as it is, dirty or not, as a commit of the private git directory."""
+    await git("read-tree", base_sha or "--empty")
+    leave = await nested_repositories(git)
+    await stage_changes(git, root, leave)
+    tree = _word(await git("write-tree"))
+    parent = ("-p", base_sha) if base_sha else ()
+    commit = Commit(message="The checkout before the session", date="1970-01-01T00:00:00+00:00")
+    signed = evolve(git, env=commit.environment())
+    made = _word(await signed("commit-tree", tree, *parent, "-m", commit.message))
+    return Base(commit=made, tree=tree), leave
+
+
+async def _equip_agent(repository: Repository, base_sha: str | None, place: Path) -> None:
+    """The agent's git directory: the same index, and the names of branches and tags."""
+    git_dir = make_git_dir(place / "git", repository, base_sha)
+    if base_sha is not None:
+        shutil.copy2(place / "private" / "index", git_dir / "index")
+        refs = await repository.git()(
+            *("for-each-ref", "--format=%(objectname) %(refname)"),
+            *("refs/heads", "refs/tags", "refs/remotes"),
+        )
+        (git_dir / "packed-refs").write_bytes(refs)
+    pointer = b"gitdir: " + os.fsencode(git_dir) + b"\n"
+    (place / "tree" / ".git").write_bytes(pointer)
+
+
+async def _submodules(git: Git, root: Path) -> tuple[str, ...]:
+    if not (root / ".gitmodules").is_file():
+        return ()
+    listed = await git("ls-files", "--stage", "-z")
+    links = (line for line in listed.split(b"\0") if line.startswith(b"160000 "))
+    return tuple(os.fsdecode(line.partition(b"\t")[2]) for line in links)
+
+
+def _inside(root: Path, path: str, base_sha: str | None) -> Path:
+    cwd = (root / path).resolve()
+    if not cwd.is_relative_to(root):
+        raise GitError(f"workspace.path {path!r} leads out of the repository")
+    if not cwd.is_dir():
+        raise GitError(f"workspace.path {path!r} is no folder of the repository at {base_sha}")
+    return cwd
+
+
+def _word(said: bytes) -> str:
+    return said.decode().strip()

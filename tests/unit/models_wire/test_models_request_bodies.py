@@ -1,0 +1,222 @@
+"""Request bodies: well-formed whatever the transcript holds, and growing only at their end."""
+
+import json
+from typing import Any, Protocol
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness_batch.messages import (
+    Compaction,
+    Completed,
+    Failed,
+    PartBody,
+    Pending,
+    Reasoning,
+    Running,
+    StepFinish,
+    StepStart,
+    Text,
+    TokenUsage,
+    ToolUse,
+    Turn,
+)
+from harness_batch.models import anthropic_wire, openai_wire
+from harness_batch.models.protocol import ModelRequest
+from wire.transcripts import BASH, READ, done, request, turn, user
+from wire.validation import anthropic_fault, openai_fault
+
+
+class Writer(Protocol):
+    def body(self, request: ModelRequest) -> bytes: ...
+
+
+def writer(form: str) -> Writer:
+    if form == "anthropic":
+        return anthropic_wire.RequestWriter("m")
+    return openai_wire.RequestWriter("m", "max_tokens")
+
+
+def written(form: str, asked: ModelRequest) -> Any:
+    return json.loads(writer(form).body(asked))
+
+
+def prefix(body: bytes) -> bytes:
+    """Everything that the next request has to begin with: up to the end of the messages."""
+    plain = body.replace(anthropic_wire.CACHE_MARK, b"")
+    end = max(plain.rfind(b'],"max_tokens"'), plain.rfind(b'],"max_completion_tokens"'))
+    assert end > 0
+    return plain[:end]
+
+
+FORMS = pytest.mark.parametrize("form", ["anthropic", "openai"])
+
+TEXTS = st.text(max_size=12) | st.sampled_from(["", " ", "\ud800", "ü\n", "\x00"])
+INPUTS = st.dictionaries(st.text(max_size=4), st.none() | st.integers() | st.floats(), max_size=2)
+STATES = st.one_of(
+    st.builds(Completed, input=INPUTS, title=TEXTS, output=TEXTS),
+    st.builds(Failed, input=INPUTS, error=TEXTS),
+    st.builds(Running, input=INPUTS),
+    st.builds(Pending, partial_input=TEXTS),
+)
+SPOKEN: st.SearchStrategy[PartBody] = st.one_of(
+    st.builds(Text, text=TEXTS, synthetic=st.booleans()),
+    st.builds(
+        Reasoning,
+        text=TEXTS,
+        signature=st.none() | st.sampled_from(["", "sig"]),
+        redacted=st.booleans(),
+    ),
+    st.builds(StepStart, step=st.just(1)),
+    st.builds(StepFinish, usage=st.just(TokenUsage()), cost_usd=st.none(), reason=st.just("stop")),
+)
+KINDS = st.lists(st.sampled_from(["user", "assistant", "assistant"]), max_size=7)
+
+
+@st.composite
+def transcripts(draw: st.DrawFn) -> tuple[Turn, ...]:
+    turns: list[Turn] = []
+    for number, role in enumerate(draw(KINDS)):
+        bodies = draw(st.lists(SPOKEN, max_size=3))
+        if role == "assistant":
+            for position in range(draw(st.integers(0, 2))):
+                call_id = draw(st.sampled_from(["call", "strange id ü"])) + f"_{number}_{position}"
+                bodies.append(ToolUse(call_id=call_id, name="bash", state=draw(STATES)))
+            turns.append(turn(number, "assistant", *bodies))
+        else:
+            summary = Compaction(replaces_up_to="msg_0", summary=draw(TEXTS))
+            turns.append(turn(number, "user", *bodies, summary))
+    return tuple(turns)
+
+
+@given(transcripts())
+def test_any_transcript_becomes_a_request_that_the_real_apis_would_take(
+    turns: tuple[Turn, ...],
+) -> None:
+    asked = evolve(request(), turns=turns)
+    assert anthropic_fault(written("anthropic", asked)) is None
+    assert openai_fault(written("openai", asked)) is None
+
+
+def conversation(length: int) -> tuple[Turn, ...]:
+    turns = [user(0, "Fix it. Ünïcode.")]
+    for number in range(1, length):
+        calls = (
+            ToolUse(call_id=f"c{number}_{i}", name="bash", state=done("ls", f"out {i} \x00"))
+            for i in range(number % 3)
+        )
+        think = Reasoning(text="hm", signature="sig")
+        turns.append(turn(number, "assistant", think, Text(text=f"step {number}"), *calls))
+        if number % 3 == 0:
+            turns.append(turn(100 + number, "user", Text(text="and now?", synthetic=True)))
+    return tuple(turns)
+
+
+@FORMS
+def test_each_request_of_a_session_starts_with_the_bytes_of_the_one_before(form: str) -> None:
+    one = writer(form)
+    turns = conversation(12)
+    before = b""
+    for length in range(1, len(turns) + 1):
+        if turns[length - 1].message.role == "assistant" and not turns[length - 1].tool_uses():
+            continue  # a session does not ask again after a plain answer
+        asked = evolve(request(), turns=turns[:length], max_output_tokens=1000 + length)
+        body = one.body(asked)
+        assert prefix(body).startswith(before)
+        assert body == writer(form).body(asked), "what is kept between requests changes nothing"
+        before = prefix(body)
+    last = one.body(evolve(request(), turns=turns, tool_choice="none", max_output_tokens=7))
+    assert prefix(last).startswith(before)
+
+
+@FORMS
+def test_sessions_of_one_recipe_share_everything_before_the_prompt(form: str) -> None:
+    one = writer(form).body(request(user(0, "first item")))
+    other = writer(form).body(request(user(7, "second item")))
+    place = one.index(b"first item")
+    assert one[:place] == other[:place]
+
+
+@FORMS
+def test_a_turn_that_changes_is_written_anew(form: str) -> None:
+    one = writer(form)
+    waiting = ToolUse(call_id="c", name="bash", state=Pending())
+    finished = ToolUse(call_id="c", name="bash", state=done("ls", "the files"))
+    prompt = user(0, "x")
+    first = one.body(request(prompt, turn(1, "assistant", waiting)))
+    second = one.body(request(prompt, turn(1, "assistant", finished)))
+    assert b"interrupted" in first
+    assert b"the files" in second
+
+
+@FORMS
+def test_no_tools_and_no_choice_are_asked_for_without_tools(form: str) -> None:
+    body = written(form, evolve(request(tools=()), tool_choice="none"))
+    assert not {"tools", "tool_choice"} & set(body)
+
+
+@FORMS
+def test_the_temperature_goes_out_only_when_there_is_one(form: str) -> None:
+    assert "temperature" not in written(form, request())
+    assert written(form, evolve(request(), temperature=0.0))["temperature"] == 0
+
+
+def test_cache_marks_stand_on_the_last_tool_system_block_and_two_messages() -> None:
+    turns = (
+        user(0, "x"),
+        turn(1, "assistant", ToolUse(call_id="c", name="bash", state=done("ls", "y"))),
+        turn(2, "assistant", Text(text="a"), Reasoning(text="t", signature="s"), Text(text="b")),
+        user(3, "z"),
+    )
+    body = written("anthropic", request(*turns))
+    mark = {"cache_control": {"type": "ephemeral"}}
+    assert [t["name"] for t in body["tools"] if mark.items() <= t.items()] == [READ.name]
+    assert [b["text"] for b in body["system"] if mark.items() <= b.items()] == ["Be brief."]
+    marked = [
+        (number, block.get("text"))
+        for number, message in enumerate(body["messages"])
+        for block in message["content"]
+        if mark.items() <= block.items()
+    ]
+    assert marked == [(3, "b"), (4, "z")]
+
+
+def test_thinking_goes_back_as_it_came() -> None:
+    think = Reasoning(text="because ü", signature="c2ln")
+    hidden = Reasoning(text="b3BhcXVl", redacted=True)
+    unsigned = Reasoning(text="broken off")
+    call = ToolUse(call_id="c", name="bash", state=done("ls", "y"))
+    turns = (user(0, "x"), turn(1, "assistant", think, hidden, unsigned, call))
+    blocks = written("anthropic", request(*turns))["messages"][1]["content"]
+    assert blocks[:2] == [
+        {"type": "thinking", "thinking": "because ü", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "b3BhcXVl"},
+    ]
+    assert [block["type"] for block in blocks[2:]] == ["tool_use"]
+    assert "because" not in json.dumps(written("openai", request(*turns)))
+
+
+def test_results_stand_right_after_their_calls() -> None:
+    good = ToolUse(call_id="a", name="bash", state=done("ls", "files"))
+    bad = ToolUse(call_id="b", name="bash", state=Failed(input={}, error="denied"))
+    turns = (user(0, "x"), turn(1, "assistant", good, bad), user(2, "go on"))
+    content = written("anthropic", request(*turns))["messages"][2]["content"]
+    assert [(b.get("tool_use_id"), b.get("content"), b.get("is_error")) for b in content[:2]] == [
+        ("a", "files", None),
+        ("b", "denied", True),
+    ]
+    assert content[2]["text"] == "go on"
+    tail = written("openai", request(*turns))["messages"][-3:]
+    assert [(m["role"], m["content"]) for m in tail] == [
+        ("tool", "files"),
+        ("tool", "error: denied"),
+        ("user", "go on"),
+    ]
+
+
+def test_the_reply_limit_has_the_name_that_the_server_knows() -> None:
+    body = openai_wire.RequestWriter("m", "max_completion_tokens").body(request())
+    assert json.loads(body)["max_completion_tokens"] == 1000
+    assert BASH.name in body.decode()
