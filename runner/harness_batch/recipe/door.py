@@ -118,7 +118,7 @@ class RecipeSource:
     document: JsonObject
     """Valid by the schema, goose's settings put where ours stand, `x-` keys dropped."""
     matrix: JsonObject | None
-    """The declaration as written; `rendered_matrix` has its templates rendered."""
+    """The declaration as written; it holds no templates."""
     rules: tuple[Rule, ...]
     """The declared permissions; keys are no templates, so all items have the same."""
     folder: Path = field()
@@ -162,15 +162,6 @@ class RecipeSource:
         fields = {**self._constant, **fields_of(changed, self.folder)}
         recipe = Recipe(file=self.file, name=self.name, permissions=self.rules, **fields)
         return with_a_message(recipe)
-
-    def rendered_matrix(self, values: Mapping[str, object]) -> JsonObject | None:
-        """The matrix with its templates rendered; they see parameters only.
-
-        Raises: FaultyInput.
-        """
-        return (
-            self._rendered(frozenset({"matrix"}), values)["matrix"] if self.matrix else self.matrix
-        )
 
     def _rendered(self, keys: frozenset[str], variables: Mapping[str, object]) -> JsonObject:
         self._templates.begin()

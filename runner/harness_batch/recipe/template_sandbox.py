@@ -141,7 +141,7 @@ class _Meters(NodeTransformer):
     def __init__(self, environment: MeteredEnvironment) -> None:
         self.environment = environment
 
-    def _filtered(self, node: nodes.Expr, name: str, *constants: int) -> nodes.Filter:
+    def _filtered(self, node: nodes.Node, name: str, *constants: int) -> nodes.Filter:
         arguments = [nodes.Const(constant) for constant in constants]
         metered = nodes.Filter(node, name, arguments, [], None, None, lineno=node.lineno)
         metered.set_environment(self.environment)
@@ -161,7 +161,7 @@ class _Meters(NodeTransformer):
 
     visit_List = visit_Tuple = visit_Dict = _literal  # noqa: N815 - as above
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - as above
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802 - as above
         """`~` makes texts of its operands, so these are weighed first."""
         self.generic_visit(node)
         node.nodes = [self._filtered(operand, _WEIGHED) for operand in node.nodes]
