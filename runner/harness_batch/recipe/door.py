@@ -20,7 +20,7 @@ from harness_batch.recipe.meaning import Subject, after_rendering, before_render
 from harness_batch.recipe.not_yet import refusals
 from harness_batch.recipe.parameters import declaration_faults, declared_parameters, resolved
 from harness_batch.recipe.record import Parameter, Recipe
-from harness_batch.recipe.schema import kind, schema_faults
+from harness_batch.recipe.schema import kind, recipe_schema, schema_faults
 from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
 from harness_batch.recipe.template_faults import (
     UNRENDERED,
@@ -45,13 +45,15 @@ def open_recipe(path: Path) -> "RecipeSource":
     reading = _read(path)
     document, source, faults = unwrapped(reading)
     of_schema, unsound = schema_faults(document, source)
-    faults += [*reading.faults, *of_schema]
+    misread = {(fault.line, fault.column) for fault in reading.faults}
+    faults += [*reading.faults, *(f for f in of_schema if (f.line, f.column) not in misread)]
     sound = {key: value for key, value in document.items() if key not in unsound}
     faults += refusals(sound, source)
     recipe, warnings = normalised(sound, source)
     faults += warnings
     folder = path.absolute().parent
-    keys = set(recipe) | (set() if unsound & _TASK else _TASK)
+    task_is_unclear = bool(unsound & _TASK or unsound - set(recipe_schema()["properties"]))
+    keys = set(recipe) | (set() if task_is_unclear else _TASK)
     faults += meaning_faults(Subject(recipe, source, folder, before_rendering), keys)
     faults += declaration_faults(recipe, source)
     templates = RecipeTemplates(folder)
@@ -118,7 +120,7 @@ class RecipeSource:
     document: JsonObject
     """Valid by the schema, goose's settings put where ours stand, `x-` keys dropped."""
     matrix: JsonObject | None
-    """The declaration as written; `rendered_matrix` has its templates rendered."""
+    """The declaration as written; it holds no templates."""
     rules: tuple[Rule, ...]
     """The declared permissions; keys are no templates, so all items have the same."""
     folder: Path = field()
@@ -162,15 +164,6 @@ class RecipeSource:
         fields = {**self._constant, **fields_of(changed, self.folder)}
         recipe = Recipe(file=self.file, name=self.name, permissions=self.rules, **fields)
         return with_a_message(recipe)
-
-    def rendered_matrix(self, values: Mapping[str, object]) -> JsonObject | None:
-        """The matrix with its templates rendered; they see parameters only.
-
-        Raises: FaultyInput.
-        """
-        return (
-            self._rendered(frozenset({"matrix"}), values)["matrix"] if self.matrix else self.matrix
-        )
 
     def _rendered(self, keys: frozenset[str], variables: Mapping[str, object]) -> JsonObject:
         self._templates.begin()

@@ -191,15 +191,15 @@ def _answer_schema(subject: Subject) -> Iterator[Fault]:
     here: Trail = ("response", "json_schema")
     if schema is None:
         return
-    if schema.get("type", "object") != "object":
-        message = "`response.json_schema` must describe an object (`type: object`)"
-        yield subject.source.fault((*here, "type"), message)
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         trail = (*here, *error.absolute_path)
         yield subject.source.fault(trail, f"`{dotted(trail)}` is no JSON Schema: {error.message}")
         return
+    if schema.get("type", "object") != "object":
+        message = "`response.json_schema` must describe an object (`type: object`)"
+        yield subject.source.fault((*here, "type"), message)
     resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
     for trail, reference in _references(schema, here):
         try:

@@ -1,7 +1,8 @@
 """Parameters: how they are declared, and what the values that users give for them come to.
 
 0, false and the empty text are values. A `file` parameter's value is the file's content, read
-from a path relative to the folder of the invocation.
+from a path relative to the folder of the invocation; an optional one that is not given is empty,
+since files have no defaults.
 """
 
 import math
@@ -106,7 +107,7 @@ def declaration_faults(document: JsonObject, source: SourceMap) -> Iterator[Faul
 def _default_faults(entry: JsonObject, at: int, source: SourceMap) -> Iterator[Fault]:
     trail, key = ("parameters", at, "default"), entry["key"]
     if "default" not in entry:
-        if entry.get("requirement") == "optional":
+        if entry.get("requirement") == "optional" and entry.get("input_type") != "file":
             message = f"the optional parameter `{key}` needs a `default`"
             yield source.fault(trail[:2], message)
         return
@@ -137,6 +138,8 @@ def resolved(
             value = parsed(parameter, given[parameter.key])
         elif parameter.default is not None and parameter.requirement != "required":
             value = parameter.default
+        elif parameter.input_type == "file" and parameter.requirement == "optional":
+            value = ""
         else:
             value = Wrong(f"is required; give it with `-p {parameter.key}=...`")
         if isinstance(value, Wrong):

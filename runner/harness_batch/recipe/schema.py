@@ -83,13 +83,19 @@ def kind(value: object) -> str:
 
 
 def _leaves(errors: Iterator[ValidationError]) -> Iterator[ValidationError]:
-    """The errors that say something: of alternatives the one whose type fits."""
+    """The errors that say something: of alternatives the one that the value was meant for."""
     for error in errors:
         branches = _fitting(error) if error.validator == "anyOf" else []
-        if len(branches) == 1:
+        if len(branches) == 1 and not _is_word_of(error, branches[0]):
             yield from _leaves(iter(branches[0]))
         else:
             yield error
+
+
+def _is_word_of(error: ValidationError, branch: list[ValidationError]) -> bool:
+    """Whether a wrong word stands where there are other forms too: then all of them are told."""
+    whole = [inner for inner in branch if inner.absolute_path == error.absolute_path]
+    return [inner.validator for inner in whole] == ["enum"]
 
 
 def _fitting(error: ValidationError) -> list[list[ValidationError]]:
@@ -147,7 +153,10 @@ def _expected(error: ValidationError) -> str:
 
 
 def _of_type(error: ValidationError) -> str:
-    return f"must be {_expected(error)}, not {kind(error.instance)}"
+    enums: list[Json] = [e.validator_value for e in error.context or () if e.validator == "enum"]
+    words = [word for enum in enums for word in enum]
+    hint = did_you_mean(error.instance, words) if isinstance(error.instance, str) else ""
+    return f"must be {_expected(error)}, not {kind(error.instance)}{hint}"
 
 
 def _one_of(error: ValidationError) -> str:

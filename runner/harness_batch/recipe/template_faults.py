@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.schema import did_you_mean
-from harness_batch.recipe.source_map import Json, SourceMap, Trail
+from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
 from harness_batch.recipe.templates import RecipeTemplates, Spot, Trouble, is_template
 
 UNRENDERED = frozenset({"parameters", "matrix"})
-"""Parts that templates are rendered from."""
+"""Parts that the variables come from, so that no template can stand there."""
 _ALWAYS = frozenset({"recipe_dir"})
 
 
@@ -75,18 +75,23 @@ def undefined_and_unused(
     counts as undefined; rendering will tell.
     """
     parameters = {entry["key"]: at for at, entry in enumerate(document.get("parameters", ()))}
-    rows = document.get("matrix", {})
+    known = {*parameters, *_ALWAYS, *axes_of(document)}
+    columns_are_open = "include" in document.get("matrix", {})
     used: set[str] = set()
     for trail, text in template_texts(document):
-        if trail[0] == "parameters":
+        if trail[0] == "matrix":
+            message = (
+                f"`{dotted(trail)}`: a matrix holds no templates, since they are rendered from it"
+            )
+            yield source.fault(trail, message)
+        if trail[0] in UNRENDERED:
             continue
-        known = {*parameters, *_ALWAYS} | (set() if trail[0] == "matrix" else axes_of(document))
         asked = templates.asked_by(text)
         used.update(asked.variables)
         for trouble in asked.troubles:
             yield trouble_fault(source, trail, trouble)
         for name, spot in asked.variables.items():
-            if name not in known and ("include" not in rows or trail[0] == "matrix"):
+            if name not in known and not columns_are_open:
                 hint = did_you_mean(name, sorted(known))
                 message = f"template: nothing defines `{name}`; declare it in `parameters`{hint}"
                 yield fault_at(source, trail, spot, message)

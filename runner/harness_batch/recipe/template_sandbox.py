@@ -154,14 +154,14 @@ class _Meters(NodeTransformer):
         node.iter = self._filtered(node.iter, _EACH, sum(len(text.data) for text in body))
         return node
 
-    def _literal(self, node: nodes.Expr) -> nodes.Expr:
+    def _literal(self, node: nodes.List | nodes.Tuple | nodes.Dict) -> nodes.Expr:
         self.generic_visit(node)
         stored = isinstance(node, nodes.Tuple) and node.ctx != "load"
         return node if stored else self._filtered(node, _WEIGHED)
 
     visit_List = visit_Tuple = visit_Dict = _literal  # noqa: N815 - as above
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - as above
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Expr:  # noqa: N802 - as above
         """`~` makes texts of its operands, so these are weighed first."""
         self.generic_visit(node)
         node.nodes = [self._filtered(operand, _WEIGHED) for operand in node.nodes]

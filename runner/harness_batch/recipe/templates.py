@@ -178,8 +178,7 @@ class RecipeTemplates:
 def _trouble(error: BaseException, file: Path | None) -> Trouble:
     """The message and the innermost line of a template that the error passed through."""
     if isinstance(error, TemplateSyntaxError):
-        known = Path(error.filename) if error.filename not in (None, _TEXT) else file
-        return Trouble(f"template: {_worded(str(error.message))}", Spot(error.lineno, known))
+        return Trouble(f"template: {_worded(str(error.message))}", Spot(error.lineno, file))
     spot = Spot(1, file)
     for frame, line in traceback.walk_tb(error.__traceback__):
         name = frame.f_code.co_filename

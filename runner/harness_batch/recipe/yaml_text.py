@@ -56,7 +56,8 @@ def read_yaml(text: str, file: Path) -> Reading:
     try:
         _Composer(reading, yaml.parse(text, Loader=_LOADER), lines).document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        unclosed = error.context_mark if "end of stream" in str(error.problem) else None
+        mark = unclosed or error.problem_mark or error.context_mark
         place = _place(mark) if mark else Place(1, 1, 1)
         raise reading.stopped(_explained(error, lines), place) from error
     except yaml.YAMLError as error:
