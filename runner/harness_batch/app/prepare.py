@@ -14,7 +14,7 @@ from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.config.door import load_config
 from harness_batch.config.record import Config
-from harness_batch.errors import Fault, FaultyInput, UsageError
+from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint
@@ -119,9 +119,14 @@ def _bases(
 
 
 def _base(word: str, ref: str, cwd: Path, repositories: dict[str, Repository]) -> RepoBase:
-    repository = discover(cwd / Path(word).expanduser())
+    """Raises: UsageError for what the user named wrongly: nothing has been started yet."""
+    try:
+        repository = discover(cwd / Path(word).expanduser())
+        base_sha = resolve_base(repository, ref)
+    except GitError as error:
+        raise UsageError(str(error)) from error
     repositories[str(repository.path)] = repository
-    return RepoBase(repository.path, ref, resolve_base(repository, ref))
+    return RepoBase(repository.path, ref, base_sha)
 
 
 def _repo_words(inputs: Inputs) -> Iterable[str]:

@@ -32,8 +32,8 @@ async def host_refusals(
             refused[item.key] = ("sandbox", f"the host does not give what is needed: {why}")
     lacking = [name for name in REQUIRED if name not in holds]
     told = (
-        f"the sandbox of this host does not hold {', '.join(lacking)}: run only recipes and"
-        " repositories that you trust, or inside a container (`harness-batch doctor` tells more)",
+        "no kernel sandbox: use recipes and repositories that you trust, or a container"
+        " (see `harness-batch doctor`)",
     )
     record: dict[str, object] = {
         "mode": mode,

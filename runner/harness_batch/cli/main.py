@@ -1,7 +1,9 @@
 """The entry point: finds the command, maps errors to exit codes. Imports click and no more."""
 
 import sys
+import traceback
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -12,19 +14,26 @@ if TYPE_CHECKING:
     from harness_batch.errors import HarnessError
 
 COMMANDS = {
-    "run": "runs the sessions, writes database, reports and patches",
-    "validate": "all faults of recipes at once, without calling anything",
-    "plan": "the sessions that `run` would start",
-    "report": "re-emits the reports of a run",
-    "runs": "lists runs",
-    "show": "the transcript of a session",
-    "query": "read-only SQL over the history",
-    "schema": "the JSON Schemas of recipe, config and result",
-    "apply": "applies a session's patch to the current checkout",
-    "doctor": "what this host can enforce, and what is missing",
-    "init": "a starter recipe, or the sample repository",
+    "run": "run the sessions of recipes; write database, reports and patches",
+    "validate": "list all faults of recipes at once; nothing is called",
+    "plan": "show the sessions that `run` would start; nothing is called",
+    "report": "write the reports of a run again",
+    "runs": "list the runs, newest first",
+    "show": "show the transcript of a session",
+    "query": "answer SQL from the history, read-only",
+    "schema": "print the JSON Schema of recipe, config, agent or result",
+    "apply": "apply a session's patch to a checkout",
+    "doctor": "say what this host can enforce, and what is missing",
+    "init": "write a starter recipe, or make the sample repository",
 }
 """Every command with its line of help; each is a module of its own, loaded when it is called."""
+
+
+FIRST_STEPS = """\b
+First steps, without a key and without network:
+  harness-batch init --sample sample
+  harness-batch run fix-failing-test --repo sample
+"""
 
 
 class Commands(click.Group):
@@ -33,6 +42,7 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` in front of what does not begin with a command."""
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            _refuse_misspelt(args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -72,6 +82,7 @@ class Commands(click.Group):
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
+    epilog=FIRST_STEPS,
 )
 @click.version_option(__version__, prog_name="harness-batch")
 def entry() -> None:
@@ -84,7 +95,7 @@ def entry() -> None:
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
     try:
-        code = entry.main(standalone_mode=False)
+        code = entry.main(prog_name="harness-batch", standalone_mode=False)
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
@@ -92,7 +103,23 @@ def main() -> NoReturn:
         code = 2
     except click.Abort:
         code = 130
+    except Exception:  # noqa: BLE001  # a fault of ours is exit code 3; Python's own would be 1
+        traceback.print_exc()
+        code = 3
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse_misspelt(word: str) -> None:
+    """`harness-batch rnu ...` is no recipe called `rnu`."""
+    if word.startswith("-") or not word.isalpha() or Path(word).exists():
+        return
+    from difflib import get_close_matches
+
+    from harness_batch.recipe.places import bundled_recipes
+
+    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.6)
+    if near and word not in bundled_recipes():
+        raise click.UsageError(f"no command or recipe `{word}`; did you mean `{near[0]}`?")
 
 
 def _code(error: "HarnessError") -> int:
