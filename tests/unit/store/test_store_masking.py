@@ -7,12 +7,12 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store_events import payloads
 
 from harness_batch import events, messages
 from harness_batch.codec import encode
 from harness_batch.events import Event, Payload
 from harness_batch.store.masking import MASKED, Mask, mapped
+from store_events import payloads
 
 SECRET = 'sk-"a+b/ü\\n'
 MASK = Mask((SECRET, "short", "plain-secret-1"))

@@ -5,11 +5,11 @@ from itertools import pairwise
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_events import RUN_ID, numbered, session_story, story
 
 from harness_batch import events, messages
 from harness_batch.events import Event
 from harness_batch.store.rows import Row, Rows
+from store_events import RUN_ID, numbered, session_story, story
 
 STORY = numbered(story(2))
 
