@@ -27,9 +27,7 @@ def command(as_json: bool, limit: int) -> None:
     for row in rows:
         outcome = ", ".join(f"{number} {status}" for status, number in row["sessions"].items())
         code = "cut off" if row["exit_code"] is None else f"exit {row['exit_code']}"
-        click.echo(
-            f"{row['run_id']}  {(row['started_at'] or '')[:19]:19}  {code}  {outcome or 'no sessions'}"
-        )
+        click.echo(f"{row['run_id']}  {row['started_at']}  {code}  {outcome or 'no sessions'}")
 
 
 def _row(folder: "RunFolder") -> dict[str, Any]:
@@ -47,7 +45,7 @@ def _row(folder: "RunFolder") -> dict[str, Any]:
     return {
         "run_id": folder.run_id() or folder.path.name,
         "folder": str(folder.path),
-        "started_at": run.started_at if run else None,
+        "started_at": run.started_at if run else "never started",
         "exit_code": run.exit_code if run else None,
         "sessions": dict(Counter(s.status or "unfinished" for s in earlier.sessions.values())),
     }

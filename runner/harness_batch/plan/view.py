@@ -151,7 +151,8 @@ def _rules_text(rules: tuple[Rule, ...]) -> Iterator[str]:
         alike = tuple(run)
         if secret and len(alike) > 1:
             some = ", ".join(rule.pattern for rule in alike[:3])
-            yield f"    deny   {permission}: {len(alike)} patterns of secrets, {some} ...   [default]"
+            told = f"{len(alike)} patterns of secrets, {some} ..."
+            yield f"    deny   {permission}: {told}   [default]"
             continue
         for rule in alike:
             yield shown(f"    {rule.action:5}  {rule.permission}: {rule.pattern}   [{rule.source}]")
