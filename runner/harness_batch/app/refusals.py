@@ -32,8 +32,7 @@ async def host_refusals(
             refused[item.key] = ("sandbox", f"the host does not give what is needed: {why}")
     lacking = [name for name in REQUIRED if name not in holds]
     told = (
-        "no kernel sandbox: use recipes and repositories that you trust, or a container"
-        " (see `harness-batch doctor`)",
+        "no kernel sandbox: run only what you trust; see `harness-batch doctor`",
     )
     record: dict[str, object] = {
         "mode": mode,
