@@ -50,7 +50,7 @@ LOST = (
 
 
 @functools.cache
-def _tls() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """The one TLS context: certificates of the system, SSL_CERT_FILE honoured."""
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -137,6 +137,9 @@ class Line:
                 kind, text = ProviderTimeout, f"no connection to {host} within {within}"
             case httpcore.TimeoutException():
                 kind, text = ProviderTimeout, f"{host} does not take the request"
+            case httpcore.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in why:
+                kind = ProtocolBroken  # trying again does not help
+                text = f"the certificate of {host} is not trusted (SSL_CERT_FILE adds one): {why}"
             case httpcore.ConnectError():
                 text = f"cannot connect to {host}: {why}"
             case httpcore.ProxyError():
@@ -231,7 +234,7 @@ class _Body(httpx.AsyncByteStream):
 
 
 def _pool(url: str) -> httpcore.AsyncConnectionPool:
-    tls = _tls() if url.startswith("https:") else None
+    tls = tls_context() if url.startswith("https:") else None
     proxy = _proxy_for(url)
     if proxy is None:
         return httpcore.AsyncConnectionPool(
@@ -247,7 +250,7 @@ def _pool(url: str) -> httpcore.AsyncConnectionPool:
             target=b"/",
         ),
         proxy_auth=proxy.raw_auth,
-        proxy_ssl_context=_tls() if proxy.url.scheme == "https" else None,
+        proxy_ssl_context=tls_context() if proxy.url.scheme == "https" else None,
         ssl_context=tls,
         keepalive_expiry=KEEPALIVE_SECONDS,
         network_backend=PacedBackend(),
