@@ -15,9 +15,9 @@ from harness_batch.errors import (
     ProviderTimeout,
     UsageError,
 )
-from harness_batch.models.http import tls_context
 from harness_batch.models.paced import UNPACED_SECONDS
 from harness_batch.models.protocol import Finish, TextDelta
+from harness_batch.models.transport import tls_context
 from wire import Delivery, Raw, Refuse, Reply, Say, Seen, serve
 from wire.rendering import bytes_of, events_of
 from wire.transcripts import open_model, replies, request
