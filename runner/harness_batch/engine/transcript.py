@@ -1,5 +1,7 @@
 """What was said so far, and the reply that is being written; every change is an event."""
 
+from collections.abc import Sequence
+
 from attrs import define, evolve, field
 
 from harness_batch.engine.log import AttemptLog
@@ -12,6 +14,7 @@ from harness_batch.events import (
 )
 from harness_batch.ids import new_id
 from harness_batch.messages import (
+    Compaction,
     Completed,
     Failed,
     FinishReason,
@@ -114,6 +117,18 @@ class Transcript:
         """Take a finished turn into what the model is shown."""
         self.turns.append(turn)
         self.size += sum(characters(part.body) for part in turn.parts)
+
+    def replace(self, turns: Sequence[Turn]) -> None:
+        """Show the model these turns from now on; the journal keeps what was said."""
+        self.turns[:] = turns
+        self.size = sum(characters(part.body) for turn in turns for part in turn.parts)
+
+    def compact(self, last: Turn, summary: str, text: str) -> None:
+        """Add the message that stands for everything up to `last`."""
+        draft = self._draft("user")
+        draft.add(Compaction(replaces_up_to=last.message.id, summary=summary))
+        draft.add(Text(text=text, synthetic=True))
+        self.keep(draft.finish(None))
 
     def newest_reply(self) -> Turn | None:
         """The last turn when it is the model's."""
