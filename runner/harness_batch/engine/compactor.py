@@ -4,7 +4,6 @@ from attrs import define, field
 
 from harness_batch.engine.compaction import (
     FULL,
-    SUMMARY_SYSTEM,
     SUMMARY_TOKENS,
     cut,
     is_full,
@@ -81,7 +80,7 @@ class Compactor:
         summary = outcome.text()
         if not summary.strip():
             return Broke("context_overflow", "the small model gave no summary", "provider")
-        self.transcript.compact(parts.head[-1], summary, resumption(self.prompt, summary))
+        self.transcript.compact(parts.head[-1], resumption(self.prompt, summary))
         self.transcript.replace([self.transcript.turns[-1], *parts.tail])
         self._tell("the conversation was summarised: its window was full")
         return None

@@ -123,11 +123,10 @@ class Transcript:
         self.turns[:] = turns
         self.size = sum(characters(part.body) for turn in turns for part in turn.parts)
 
-    def compact(self, last: Turn, summary: str, text: str) -> None:
+    def compact(self, last: Turn, summary: str) -> None:
         """Add the message that stands for everything up to `last`."""
         draft = self._draft("user")
         draft.add(Compaction(replaces_up_to=last.message.id, summary=summary))
-        draft.add(Text(text=text, synthetic=True))
         self.keep(draft.finish(None))
 
     def newest_reply(self) -> Turn | None:
@@ -152,7 +151,7 @@ class Transcript:
 def characters(body: PartBody) -> int:
     """How much a part adds to a request."""
     match body:
-        case Text(text=text) | Reasoning(text=text):
+        case Text(text=text) | Reasoning(text=text) | Compaction(summary=text):
             return len(text)
         case ToolUse(name=name, state=state):
             return len(name) + _state_characters(state)
