@@ -114,6 +114,8 @@ def _durations(subject: Subject) -> Iterator[Fault]:
         if "timeout" in check
     ]
     for trail, value in found:
+        if isinstance(value, str) and not subject.settled(value):
+            continue
         try:
             seconds(value)
         except ValueError as error:
