@@ -100,9 +100,9 @@ async def open_workspace(
     """A workspace for as long as the block runs.
 
     `folder` is the session's own, `worktrees_folder(cache) / run / session`; it is made here and
-    removed at the end, unless `keep`. The stale clean-up spares it when `resumable` or `keep`.
-    `notice` hears what could not be removed. Raises: GitError; Unsupported and UsageError for a
-    wish that cannot be met.
+    removed at the end; of a kept one only `tmp` is. The stale clean-up spares it when `resumable`
+    or `keep`. `notice` hears what could not be removed. Raises: GitError; StorageError;
+    Unsupported and UsageError for a wish that cannot be met.
     """
     _check(repository, base_sha, wish)
     with _disk(folder):
@@ -114,10 +114,10 @@ async def open_workspace(
                 workspace = await _open(repository, base_sha, wish, folder, tmp)
             yield workspace
         finally:
-            if not keep:
-                with trio.CancelScope(shield=True):
-                    for trouble in await trio.to_thread.run_sync(_remove_folder, folder):
-                        notice(trouble)
+            with trio.CancelScope(shield=True):
+                gone = (remove_folder, tmp) if keep else (_remove_session, folder)
+                for trouble in await trio.to_thread.run_sync(*gone):
+                    notice(trouble)
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def _disk(folder: Path) -> Iterator[None]:
         raise StorageError(f"cannot keep the workspace in {folder}: {error}") from error
 
 
-def _remove_folder(folder: Path) -> tuple[str, ...]:
+def _remove_session(folder: Path) -> tuple[str, ...]:
     troubles = remove_session(folder)
     with suppress(OSError):  # other sessions of the run may live there
         folder.parent.rmdir()
