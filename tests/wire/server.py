@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -52,9 +53,12 @@ class Server:
     port: int
     key: str | None = None
     models: Sequence[str] | None = None
+    relay: bool = False
+    """A proxy: every path is passed to the chooser."""
     requests: list[Seen] = field(factory=list)
     connections: int = 0
-    open_connections: int = 0
+    _open: int = 0
+    _quiet: trio.Event = field(factory=trio.Event)
     _tries: Counter[tuple[str, int]] = field(factory=Counter)
 
     @property
@@ -67,11 +71,18 @@ class Server:
         """For `base_url` of a provider of type openai-chat."""
         return f"http://127.0.0.1:{self.port}/v1"
 
-    async def handle(self, stream: trio.SocketStream) -> None:
+    async def all_closed(self) -> None:
+        """Until no connection is open."""
+        if self._open:
+            await self._quiet.wait()
+
+    async def handle(self, stream: trio.abc.Stream) -> None:
         """Serve one connection."""
         number = self.connections
         self.connections += 1
-        self.open_connections += 1
+        if not self._open:
+            self._quiet = trio.Event()
+        self._open += 1
         wire = _Connection(stream, number)
         try:
             while (seen := await wire.request()) is not None:
@@ -81,19 +92,21 @@ class Server:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client went away, as clients do
         finally:
-            self.open_connections -= 1
             with trio.CancelScope(shield=True):
                 await stream.aclose()
+            self._open -= 1
+            if not self._open:
+                self._quiet.set()
 
     def _number(self, seen: Seen) -> int:
         return seen.step if seen.path in PATHS and seen.body else 0
 
     def _respond(self, seen: Seen) -> Answer:
         form = PATHS.get(seen.path)
-        if seen.method != "POST" or form is None:
+        if self.relay and callable(self.answer):
+            return self.answer(seen)
+        if seen.method != "POST" or form is None or "content-length" not in seen.headers:
             return _error("openai", 404, "not_found_error", f"no such place: {seen.path}")
-        if "content-length" not in seen.headers:
-            return _error(form, 411, "invalid_request_error", "length required")
         given = seen.headers.get("x-api-key", seen.headers.get("authorization", ""))
         if self.key is not None and given.removeprefix("Bearer ") != self.key:
             return _error(form, 401, "authentication_error", f"invalid x-api-key: {given}")
@@ -129,12 +142,15 @@ async def serve(
     *,
     key: str | None = None,
     models: Sequence[str] | None = None,
+    relay: bool = False,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Server]:
     """A server on a free port of 127.0.0.1 for as long as the block runs."""
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        server = Server(answer, listener.socket.getsockname()[1], key, models)
-        nursery.start_soon(partial(trio.serve_listeners, server.handle, [listener]))
+        server = Server(answer, listener.socket.getsockname()[1], key, models, relay)
+        listeners = [trio.SSLListener(listener, tls) if tls else listener]
+        nursery.start_soon(partial(trio.serve_listeners, server.handle, listeners))
         yield server
         nursery.cancel_scope.cancel()
 
@@ -161,15 +177,15 @@ def _error(form: Format, status: int, kind: str, message: str) -> Refuse:
 class _Connection:
     """HTTP/1.1 on one socket."""
 
-    stream: trio.SocketStream
+    stream: trio.abc.Stream
     number: int
     received: bytearray = field(factory=bytearray)
 
     async def request(self) -> Seen | None:
         """The next request; None when the client has closed."""
         while (end := self.received.find(b"\r\n\r\n")) < 0:
-            if not await self._more():
-                return None
+            if not await self._more() or self.received.startswith(b"\x16"):
+                return None  # closed, or somebody who wants to speak TLS
         head = bytes(self.received[:end]).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
         pairs = (line.partition(":") for line in head[1:])
@@ -193,7 +209,7 @@ class _Connection:
             case Raw(data=data, hang=hang):
                 await self.stream.send_all(data)
                 if hang:
-                    await trio.sleep_forever()
+                    await self._until_gone()
                 return False
             case Refuse():
                 await self._refuse(answer)
@@ -225,12 +241,13 @@ class _Connection:
         limit = delivery.cut_after if delivery.cut_after is not None else delivery.silent_after
         sent = 0
         for piece in pieces:
-            part = piece if limit is None else piece[: max(0, limit - sent)]
-            if part:
-                await self._write(part, delivery)
-                sent += len(part)
             if limit is not None and sent >= limit:
                 break
+            part = piece if limit is None else piece[: max(0, limit - sent)]
+            if delivery.trickle is not None:
+                part = piece  # comments do not stand inside an event
+            await self._write(part, delivery)
+            sent += len(part)
         if delivery.silent_after is not None:
             await self._stay_silent(delivery)
         if delivery.cut_after is not None and not delivery.clean_cut:
@@ -250,7 +267,11 @@ class _Connection:
         while delivery.trickle is not None:
             await self._write(b": keep-alive" + delivery.newline.encode() * 2, delivery)
             await trio.sleep(delivery.trickle)
-        await trio.sleep_forever()
+        await self._until_gone()
+
+    async def _until_gone(self) -> None:
+        while await self._more():
+            pass
 
 
 def _head(status: int, headers: Mapping[str, str]) -> bytes:

@@ -130,7 +130,9 @@ class ToolRunner:
         output = shorten(result, self.context.outputs, taken.call.call_id)
         self.window.add(fingerprint, output)
         if name == FINAL_OUTPUT and result.status == "completed":
-            self.final_output = json.dumps(valid, ensure_ascii=False)
+            # A schema that is not of an object is wrapped for the wire; the answer is not.
+            answer = result.metadata.get("final_output", valid)
+            self.final_output = json.dumps(answer, ensure_ascii=False)
         return evolve(result, output=output, metadata=result.metadata | {"output_bytes": size})
 
     def _checked(

@@ -1,14 +1,21 @@
 """Whether a provider's key is there, how it travels, and where a missing one should come from."""
 
+import re
 from urllib.parse import urlsplit
 
 from attrs import frozen
 
 from harness_batch.config.record import ProviderSettings
-from harness_batch.errors import AuthFailed
+from harness_batch.errors import AuthFailed, UsageError
 
 _VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 """Of the providers that are there without being configured."""
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _sendable(value: str) -> bool:
+    """Fit for the value of a header."""
+    return value.isascii() and value.isprintable()
 
 
 @frozen
@@ -21,12 +28,20 @@ class Credential:
     home: str
 
     def headers(self) -> dict[str, str]:
-        """The header with the key (none without one), and those that the user configured."""
+        """The header with the key (none without a good one), and those that the user configured.
+
+        Raises: UsageError when one of those cannot be sent.
+        """
         key = self._key()
-        mine = {}
-        if key:
-            mine[self.header] = f"Bearer {key}" if self.header == "authorization" else key
-        return {**mine, **{name.lower(): value for name, value in self.settings.headers.items()}}
+        headers = {}
+        if key and _sendable(key):
+            headers[self.header] = f"Bearer {key}" if self.header == "authorization" else key
+        for name, value in self.settings.headers.items():
+            if not (_TOKEN.fullmatch(name) and _sendable(value)):
+                shown = repr(name)[:80]
+                raise UsageError(f"provider {self.settings.name}: header {shown} cannot be sent")
+            headers[name.lower()] = value
+        return headers
 
     def hint(self) -> str:
         """Where the key comes from."""
@@ -38,7 +53,7 @@ class Credential:
     def demand(self) -> None:
         """Raises: AuthFailed when a request would go out without the key it needs."""
         name, key = self.settings.name, self._key()
-        if not (key.isascii() and key.isprintable() and " " not in key):
+        if not _sendable(key) or " " in key:
             # Not a word of it: it is quoted nowhere, least of all when it is half right.
             raise AuthFailed(f"{name}: the API key holds a blank or a strange sign; {self.hint()}")
         sent = {header.lower() for header in self.settings.headers}
