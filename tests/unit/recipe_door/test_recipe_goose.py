@@ -90,9 +90,9 @@ def test_a_desktop_file_of_goose(tmp_path: Path) -> None:
 
 def test_faults_within_a_desktop_file_have_their_lines(tmp_path: Path) -> None:
     with pytest.raises(FaultyInput) as caught:
-        opened(tmp_path, "name: x\nrecipe:\n  titel: x\n  limits: {steps: 0}\nlimits: {}\n")
+        opened(tmp_path, "name: x\nrecipe:\n  titl: x\n  limits: {steps: 0}\nlimits: {}\n")
     assert [(f.line, f.column, f.message) for f in caught.value.faults] == [
-        (3, 3, "unknown key `titel`; did you mean `title`?"),
+        (3, 3, "unknown key `titl`; did you mean `title`?"),
         (4, 19, "`limits.steps` must be at least 1, not 0"),
         (5, 1, "`limits` belongs inside `recipe`, where the recipe itself is"),
     ]

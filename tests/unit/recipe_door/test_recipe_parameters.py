@@ -133,8 +133,8 @@ def test_all_that_is_missing_or_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 def test_a_parameter_under_a_near_name_is_pointed_to(tmp_path: Path) -> None:
     source = source_of(tmp_path, "prompt: '{{ package }}'\nparameters: [{key: package}]\n")
-    with pytest.raises(FaultyInput, match="was it meant by `pakage`"):
-        source.values({"pakage": "x"})
+    with pytest.raises(FaultyInput, match="was it meant by `pkage`"):
+        source.values({"pkage": "x"})
 
 
 def test_unused_parameters_and_useless_defaults_are_warnings(tmp_path: Path) -> None:

@@ -111,14 +111,14 @@ def test_json_is_read_as_json_with_its_places(tmp_path: Path) -> None:
     file = tmp_path / "r.json"
     long_key = "k" * 2000
     text = (
-        f'{{\n\t"prompt": "tab\\tslash\\/pair\\ud83d\\ude00",\n\t"x-{long_key}": 1E5, "tittle":1}}'
+        f'{{\n\t"prompt": "tab\\tslash\\/pair\\ud83d\\ude00",\n\t"x-{long_key}": 1E5, "titlle":1}}'
     )
     file.write_text(text, encoding="utf-8")
     with pytest.raises(FaultyInput) as caught:
         open_recipe(file)
     column = len(f'\t"x-{long_key}": 1E5, ') + 1
     assert [str(fault) for fault in caught.value.faults] == [
-        f"{file}:3:{column}: unknown key `tittle`; did you mean `title`?"
+        f"{file}:3:{column}: unknown key `titlle`; did you mean `title`?"
     ]
     assert read_json(text, file).value["prompt"] == "tab\tslash/pair\U0001f600"
 
