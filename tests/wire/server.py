@@ -59,6 +59,8 @@ class Server:
     port: int
     key: str | None = None
     models: Sequence[str] | None = None
+    relay: bool = False
+    """A proxy: every path is passed to the chooser."""
     requests: list[Seen] = field(factory=list)
     connections: int = 0
     _open: int = 0
@@ -107,10 +109,10 @@ class Server:
 
     def _respond(self, seen: Seen) -> Answer:
         form = PATHS.get(seen.path)
-        if seen.method != "POST" or form is None:
+        if self.relay and callable(self.answer):
+            return self.answer(seen)
+        if seen.method != "POST" or form is None or "content-length" not in seen.headers:
             return _error("openai", 404, "not_found_error", f"no such place: {seen.path}")
-        if "content-length" not in seen.headers:
-            return _error(form, 411, "invalid_request_error", "length required")
         given = seen.headers.get("x-api-key", seen.headers.get("authorization", ""))
         if self.key is not None and given.removeprefix("Bearer ") != self.key:
             return _error(form, 401, "authentication_error", f"invalid x-api-key: {given}")
@@ -148,11 +150,12 @@ async def serve(
     *,
     key: str | None = None,
     models: Sequence[str] | None = None,
+    relay: bool = False,
 ) -> AsyncIterator[Server]:
     """A server on a free port of 127.0.0.1 for as long as the block runs."""
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        server = Server(answer, listener.socket.getsockname()[1], key, models)
+        server = Server(answer, listener.socket.getsockname()[1], key, models, relay)
         nursery.start_soon(partial(trio.serve_listeners, server.handle, [listener]))
         yield server
         nursery.cancel_scope.cancel()
@@ -187,8 +190,8 @@ class _Connection:
     async def request(self) -> Seen | None:
         """The next request; None when the client has closed."""
         while (end := self.received.find(b"\r\n\r\n")) < 0:
-            if not await self._more():
-                return None
+            if not await self._more() or self.received.startswith(b"\x16"):
+                return None  # closed, or somebody who wants to speak TLS
         head = bytes(self.received[:end]).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
         pairs = (line.partition(":") for line in head[1:])

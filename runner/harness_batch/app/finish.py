@@ -73,7 +73,7 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
 
 
 def into_history(folder: RunFolder, history: Path) -> str | None:
-    """Merge the run; words on the failure when it does not work: the run itself has lost nothing."""
+    """Merge the run; words on what went wrong, None when nothing did. The run loses nothing."""
     try:
         merge(folder.database, history)
     except StorageError as error:

@@ -1,4 +1,4 @@
-"""What an earlier try of the same run left: read from its journal, nothing asked of the database."""
+"""What an earlier try of the same run left, read from its journal alone."""
 
 from decimal import Decimal
 from pathlib import Path

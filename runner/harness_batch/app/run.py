@@ -13,12 +13,14 @@ from attrs import define, evolve, field, frozen
 from harness_batch import __version__
 from harness_batch.app.ci import ci_job
 from harness_batch.app.finish import Copies, into_history, reported, write_reports
+from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
 from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
 from harness_batch.app.sites import Sites, open_sites
+from harness_batch.app.status import Status
 from harness_batch.batch.exit_code import INTERRUPTED, TERMINATED, exit_code
 from harness_batch.batch.scheduler import GRACE_S, Scheduler
 from harness_batch.engine.budget import Budget
@@ -37,6 +39,7 @@ from harness_batch.ids import new_id
 from harness_batch.records import Run, Session
 from harness_batch.store.bus import EventBus
 from harness_batch.store.deltas import DeltaSlices
+from harness_batch.store.disk import write_text
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.journal import Follower, Journal
 from harness_batch.store.masking import Mask
@@ -140,26 +143,32 @@ class Execution:
         for follower in followers:
             self.journal.follow(follower)
         deltas = DeltaSlices(self.journal, self.bus, mask=self.mask)
+        status = Status(self.run.run_id, len(self.prepared.plan.items))
+        self.journal.follow(status.take)
         log = SlicedLog(self.journal, deltas)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(projection.run)
             nursery.start_soon(watch, self.bus)
-            flushing = trio.CancelScope()
-            nursery.start_soon(_within, flushing, deltas.keep_flushing)
             try:
-                code = await self._sessions(log)
+                async with trio.open_nursery() as housework:
+                    housework.start_soon(deltas.keep_flushing)
+                    housework.start_soon(status.keep_writing, self.folder)
+                    code = await self._sessions(log)
+                    housework.cancel_scope.cancel()
             finally:
-                flushing.cancel()
                 projection.close()
                 self.bus.close()
         await self.journal.sync()
         self.journal.close()
+        self.folder.write_status(status.as_json())
         return code
 
     async def _sessions(self, log: SlicedLog) -> int:
         items = self.prepared.plan.items
         refusals, sandbox, told = await host_refusals(items, self.options.sandbox)
-        self.run = evolve(self.run, sandbox=sandbox)
+        lock = lock_of(self.prepared.plan)
+        self._write(self.folder.lock_file, lock_text(lock))
+        self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
         for text in (*told, *map(str, self.prepared.plan.warnings)):
             log.append(Notice("warning", text), None)
@@ -234,6 +243,9 @@ class Execution:
                 self.signalled = code
                 scheduler.stop("interrupted")
                 nursery.start_soon(_cut_off, nursery.cancel_scope)
+
+    def _write(self, path: Path, text: str) -> None:
+        write_text(path, self.mask(text))
 
     def _close_dead_attempts(self, log: SlicedLog) -> None:
         for attempt in self.earlier.open_attempts.values():
@@ -317,8 +329,3 @@ async def _stop_after(seconds: float, scheduler: Scheduler) -> None:
 async def _cut_off(scope: trio.CancelScope) -> None:
     await trio.sleep(GRACE_S)
     scope.cancel()
-
-
-async def _within(scope: trio.CancelScope, work: Callable[[], Awaitable[None]]) -> None:
-    with scope:
-        await work()

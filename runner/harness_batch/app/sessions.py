@@ -19,6 +19,7 @@ from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
 from harness_batch.events import SessionCreated, SessionFinished, SessionStarted, SessionUpdated
 from harness_batch.ids import new_id
+from harness_batch.messages import ModelRef
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -56,21 +57,20 @@ class Sessions:
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""
         session = self._created(item)
-        log = AttemptLog(self.log, session.session_id, new_id("att"))
         attempt = Attempt(
-            attempt_id=log.attempt_id,
+            attempt_id=new_id("att"),
             session_id=session.session_id,
             n=session.attempts + 1,
-            started_at=log.now(),
+            started_at=self._now(),
         )
         if refusal := self._refusal(item):
-            return self._refused(session, attempt, log, *refusal)
+            return self._refused(session, attempt, *refusal)
         try:
             model = connect(item.models[0], self.config.providers[item.models[0].provider])
         except UserError as error:
-            return self._refused(session, attempt, log, "provider_model", str(error))
+            return self._refused(session, attempt, "provider_model", str(error))
         try:
-            run = self._attempt_run(item, session, attempt, log, model, stop)
+            run = self._attempt_run(item, session, attempt, model, stop)
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
@@ -106,7 +106,7 @@ class Sessions:
             item_digest=item.digest,
             recipe=item.recipe.name,
             agent=item.agent.name,
-            model=str(item.models[0]),
+            model=self._shown(item.models[0]),
             params=item.params,
             matrix=item.matrix,
             repo=item.repo,
@@ -120,12 +120,16 @@ class Sessions:
         self.log.append(SessionCreated(session), session.session_id)
         return session
 
+    def _shown(self, model: ModelRef) -> str:
+        # A scripted model is a file; its folder is this machine's business.
+        scripted = self.config.providers[model.provider].type == "scripted"
+        return f"{model.provider}/{Path(model.model).name}" if scripted else str(model)
+
     def _attempt_run(
         self,
         item: Item,
         session: Session,
         attempt: Attempt,
-        log: AttemptLog,
         model: Model,
         stop: StopSignal,
     ) -> AttemptRun:
@@ -144,7 +148,7 @@ class Sessions:
         return AttemptRun(
             agenda=agenda,
             attempt=attempt,
-            log=log,
+            log=AttemptLog(self.log, session.session_id, attempt.attempt_id),
             spend=Spend(item.limits, Budget(item.limits.cost_usd, self.budget)),
             stop=stop,
             folder=folder.path,
@@ -157,10 +161,8 @@ class Sessions:
             return "grant", item.refusal
         return self.refusals.get(item.key)
 
-    def _refused(
-        self, session: Session, attempt: Attempt, log: AttemptLog, reason: str, detail: str
-    ) -> Session:
-        log.emit(SessionStarted(attempt))
+    def _refused(self, session: Session, attempt: Attempt, reason: str, detail: str) -> Session:
+        self.log.append(SessionStarted(attempt), session.session_id)
         kind: AttemptErrorKind = "policy" if reason == "grant" else "infra"
         ended = evolve(
             attempt,
@@ -170,9 +172,9 @@ class Sessions:
             error_kind=kind,
             wall_s=0.0,
             working_s=0.0,
-            finished_at=log.now(),
+            finished_at=self._now(),
         )
-        log.emit(SessionFinished(ended))
+        self.log.append(SessionFinished(ended), session.session_id)
         return self._ended(session, ended)
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:

@@ -1,9 +1,8 @@
 """What `init` writes: a first recipe, and the sample repository that the README works on."""
 
 import shutil
+import subprocess
 from pathlib import Path
-
-import trio
 
 from harness_batch.errors import GitError, UsageError
 from harness_batch.recipe.places import sample_project
@@ -32,23 +31,19 @@ def starter_recipe() -> str:
     return STARTER
 
 
-async def make_sample(target: Path) -> None:
+def make_sample(target: Path) -> None:
     """The sample project as a git repository with one commit. Raises: UsageError, GitError."""
     if target.exists() and any(target.iterdir()):
         raise UsageError(f"{target} is there already and not empty; name another folder")
     shutil.copytree(sample_project(), target, dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
-    await _git(target, "init", "-q", "-b", "main")
-    await _git(target, "add", "-A")
-    await _git(target, *AUTHOR, "commit", "-q", "-m", "A small project with a failing test")
+    _git(target, "init", "-q", "-b", "main")
+    _git(target, "add", "-A")
+    _git(target, *AUTHOR, "commit", "-q", "-m", "A small project with a failing test")
 
 
-async def _git(target: Path, *arguments: str) -> None:
-    done = await trio.run_process(
-        [git_program(), "-C", str(target), *arguments],
-        capture_stdout=True,
-        capture_stderr=True,
-        check=False,
-    )
+def _git(target: Path, *arguments: str) -> None:
+    argv = [git_program(), "-C", str(target), *arguments]
+    done = subprocess.run(argv, capture_output=True, check=False)
     if done.returncode:
         raise GitError(f"git {arguments[0]}: {done.stderr.decode('utf-8', 'replace').strip()}")

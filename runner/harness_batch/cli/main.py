@@ -1,12 +1,15 @@
-"""The entry point: finds the command, maps errors to exit codes. Imports click and nothing heavy."""
+"""The entry point: finds the command, maps errors to exit codes. Imports click and no more."""
 
 import sys
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from harness_batch import __version__
+
+if TYPE_CHECKING:
+    from harness_batch.errors import HarnessError
 
 COMMANDS = {
     "run": "runs the sessions, writes database, reports and patches",
@@ -32,6 +35,18 @@ class Commands(click.Group):
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; what goes wrong on purpose is one message and an exit code."""
+        # Loaded only now: `--version` and `--help` must not pay for it.
+        from harness_batch.errors import HarnessError
+
+        try:
+            return super().invoke(ctx)
+        except HarnessError as error:
+            text = str(error)
+            click.echo(text if "\n" in text else f"harness-batch: {text}", err=True)
+            ctx.exit(_code(error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -77,23 +92,16 @@ def main() -> NoReturn:
         code = 2
     except click.Abort:
         code = 130
-    except Exception as error:
-        code = _failed(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _failed(error: Exception) -> int:
-    # Loaded only now: the good path of `--version` must not pay for it.
-    from harness_batch.errors import HarnessError, PatchConflict, UserError
+def _code(error: "HarnessError") -> int:
+    from harness_batch.errors import PatchConflict, UserError
 
     match error:
         case UserError():
-            code = 2
+            return 2
         case PatchConflict():
-            code = 1
-        case HarnessError():
-            code = 3
+            return 1
         case _:
-            raise error
-    click.echo(f"harness-batch: {error}" if "\n" not in str(error) else str(error), err=True)
-    return code
+            return 3

@@ -112,22 +112,18 @@ class Line:
         Raises: ProviderError when there is no event stream.
         """
         response = await self._send(body)
+        network = response.extensions["network_stream"]
+        assert isinstance(network, PacedStream)
+        encoded = response.headers.get("content-encoding", "identity") != "identity"
+        batches = Batches(response.aiter_bytes() if encoded else response.aiter_raw(), network)
         try:
             kind = response.headers.get("content-type", "text/event-stream")
             if response.status_code != 200 or "text/event-stream" not in kind.lower():
-                raise await self._refusal(response, kind)
-            encoded = response.headers.get("content-encoding", "identity") != "identity"
-            pieces = response.aiter_bytes() if encoded else response.aiter_raw()
-            network = response.extensions["network_stream"]
-            assert isinstance(network, PacedStream)
-            batches = Batches(pieces, network)
-            try:
-                yield Answer(response.status_code, batches)
-            finally:
-                with trio.CancelScope(shield=True):
-                    await batches.aclose()
+                raise await self._refusal(response, kind, batches)
+            yield Answer(response.status_code, batches)
         finally:
             with trio.CancelScope(shield=True):
+                await batches.aclose()
                 await response.aclose()
 
     def failed(self, error: Exception) -> ProviderError:
@@ -172,8 +168,10 @@ class Line:
         except LOST as error:
             raise self.failed(error) from error
 
-    async def _refusal(self, response: httpx.Response, kind: str) -> ProviderError:
-        body = await _head(response)
+    async def _refusal(
+        self, response: httpx.Response, kind: str, batches: Batches
+    ) -> ProviderError:
+        body = await _head(batches)
         status = response.status_code
         if 300 <= status < 400:
             target = refusals.one_line(response.headers.get("location", "nowhere"))
@@ -290,14 +288,12 @@ def _checked(url: str, provider: str) -> str:
     return url
 
 
-async def _head(response: httpx.Response) -> bytes:
+async def _head(batches: Batches) -> bytes:
     pieces: list[bytes] = []
     with trio.move_on_after(REFUSAL_SECONDS):
         try:
-            async for piece in response.aiter_raw():
-                pieces.append(piece)
-                if sum(map(len, pieces)) > REFUSAL_BYTES:
-                    break
+            while sum(map(len, pieces)) < REFUSAL_BYTES and (batch := await batches.next()):
+                pieces.extend(batch)
         except LOST:
             pass  # what arrived says more than that the rest did not
     return b"".join(pieces)[:REFUSAL_BYTES]

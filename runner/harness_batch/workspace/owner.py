@@ -54,10 +54,12 @@ def claimed(folder: Path, tmp: Path, *, exempt: bool) -> Iterator[None]:
         tmp=str(tmp),
         exempt=exempt,
     )
-    with (folder / OWNER_FILE).open("w") as file:
+    unfinished = folder / f"{OWNER_FILE}.new"
+    with unfinished.open("w") as file:
         _lock(file.fileno())
         json.dump(asdict(owner), file)
         file.flush()
+        unfinished.rename(folder / OWNER_FILE)  # never to be seen without its lock and content
         yield
 
 
@@ -128,7 +130,7 @@ def _read(text: str) -> Owner | None:
     try:
         return Owner(**json.loads(text))
     except (ValueError, TypeError):
-        return None  # cut off while it was written: the runner died in that moment
+        return None  # the runner never wrote this
 
 
 def _lock(descriptor: int) -> bool:

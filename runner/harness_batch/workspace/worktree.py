@@ -19,7 +19,7 @@ from pathlib import Path
 import trio
 from attrs import evolve, frozen
 
-from harness_batch.errors import GitError, Unsupported, UsageError
+from harness_batch.errors import GitError, StorageError, Unsupported, UsageError
 from harness_batch.processes import Launcher
 from harness_batch.recipe.record import WorkspaceWish
 from harness_batch.workspace.changes import nested_repositories, stage_changes
@@ -51,6 +51,7 @@ class Workspace:
     leave: frozenset[bytes] = frozenset()
     """Nested repositories of the user, which are not looked into."""
     submodules: tuple[str, ...] = ()
+    """Paths of those that were not checked out."""
 
     async def capture(self, commit: Commit, launcher: Launcher | None = None) -> Captured | None:
         """What changed since the start; None when nothing did. Call it with no tool alive.
@@ -76,8 +77,7 @@ class Workspace:
 
     def _notices(self) -> Iterator[str]:
         for path in self.submodules:
-            folder = self.root / path
-            if folder.is_dir() and any(folder.iterdir()):
+            if not _is_empty(self.root / path):
                 yield f"{path} is a submodule: what lies in it is not part of the patch"
 
 
@@ -100,8 +100,8 @@ async def open_workspace(
     wish that cannot be met.
     """
     _check(repository, base_sha, wish)
-    tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
     await trio.to_thread.run_sync(_make_folder, folder)
+    tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
     with claimed(folder, tmp, exempt=resumable or keep):
         try:
             yield await _open(repository, base_sha, wish, folder, tmp)
@@ -137,9 +137,11 @@ def _make_folder(folder: Path) -> None:
             remove_session(folder)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            raise StorageError(f"cannot make the folder {folder}: {error.strerror}") from error
         else:
             return
-    raise GitError(f"cannot make the folder {folder}")
+    raise StorageError(f"cannot make the folder {folder}: it vanishes again and again")
 
 
 async def _open(
@@ -211,7 +213,12 @@ async def _submodules(git: Git, root: Path) -> tuple[str, ...]:
         return ()
     listed = await git("ls-files", "--stage", "-z")
     links = (line for line in listed.split(b"\0") if line.startswith(b"160000 "))
-    return tuple(os.fsdecode(line.partition(b"\t")[2]) for line in links)
+    paths = (os.fsdecode(line.partition(b"\t")[2]) for line in links)
+    return tuple(path for path in paths if _is_empty(root / path))
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or next(folder.iterdir(), None) is None
 
 
 def _inside(root: Path, path: str, base_sha: str | None) -> Path:
