@@ -193,7 +193,7 @@ def test_the_next_request_starts_with_the_bytes_of_the_one_before(ran: Ran, name
 
 @pytest.fixture(scope="module")
 def matrix(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    recipe = {
+    recipe: dict[str, object] = {
         "matrix": {"file": ["prices", "stock"]},
         "prompt": "Mend shop/{{ file }}.py.",
         "instructions": "Keep to the style of the house.",
