@@ -68,6 +68,7 @@ def error(kind: str, message: str) -> dict[str, Any]:
 LIMITED = Refuse(429, error("rate_limit_error", "slow down"), SOON)
 BROKEN = Refuse(500, "<html><h1>Oops</h1></html>", SOON, "text/html")
 OVERLOADED = Refuse(529, error("overloaded_error", "Overloaded"), SOON)
+OVERLOAD = {"type": "overloaded_error"}
 CUT = Reply(LONG, delivery=Delivery(cut_after=900))
 WRITE_MORE = Call("write", {"file_path": "shop/more.py", "content": "MORE = 1\n"})
 LONG_CALL = Call("write", {"file_path": "shop/long.py", "content": "# long\n" * 900})
@@ -92,7 +93,7 @@ PASSING = {
         provider=IMPATIENT | {"first_byte_timeout": 10},
     ),
     "error-event-then-fine": Trouble(
-        answers=(Reply(LONG, delivery=Delivery(error_after=(6, {"type": "overloaded_error"}))), LAST),
+        answers=(Reply(LONG, delivery=Delivery(error_after=(6, OVERLOAD))), LAST),
         tries=2,
         kind="unavailable",
         status=200,
