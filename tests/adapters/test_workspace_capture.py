@@ -301,7 +301,7 @@ async def test_setuid_files_and_links_are_told(tmp_path: Path) -> None:
         "\n\n",
         "Ümlaut and emoji 🎉 in a subject that is far too long to stand on one line " * 3,
         "subject\n\nFrom: Eve <eve@example.org>\nDate: yesterday\nSubject: other\n\nbody",
-        "subject\n\ndiff --git a/e b/e\nnew file mode 100644\n--- a/e\n+++ b/e\n@@ -0,0 +1 @@\n+e\n",
+        "subject\n\ndiff --git a/e b/e\nnew file mode 100644\n--- a/e\n+++ b/e\n@@ -0,0 +1 @@\n+e",
         f"subject\n\nFrom {'01' * 20} Mon Sep 17 00:00:00 2001\nSubject: two\n\n---\nIndex: x\nend",
         "esc \x1b[31m nul \0 cr \r\n\a\n\nlone \ud800 surrogate\n>From x\nCo-authored-by: A <a@b>",
     ],
@@ -376,7 +376,7 @@ CONTENTS = st.one_of(
 FILES = st.dictionaries(PATHS, CONTENTS, max_size=5)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(before=FILES, after=FILES)
 def test_a_patch_applied_to_its_base_gives_the_tree(
     before: dict[str, bytes], after: dict[str, bytes]

@@ -7,7 +7,7 @@ import pytest
 import trio
 from attrs import evolve
 
-from harness_batch.errors import GitError, Unsupported, UsageError
+from harness_batch.errors import GitError, StorageError, Unsupported, UsageError
 from harness_batch.workspace.owner import worktrees_folder
 from harness_batch.workspace.worktree import open_workspace
 from workspace_repos import COMMIT, IN_PLACE, WORKTREE, applied, committed, git, opened, tree_of
@@ -234,6 +234,24 @@ async def test_a_kept_workspace_stays(tmp_path: Path) -> None:
         (workspace.root / "b").write_text("2")
     assert tree_of(workspace.root) == {"a": ("file", b"1"), "b": ("file", b"2")}
     assert git(workspace.root, "status", "--porcelain") == "?? b"
+
+
+async def test_a_partial_clone_and_a_full_disk_are_told_apart(tmp_path: Path) -> None:
+    top = committed(tmp_path / "r", {"a": "1"})
+    git(top, "config", "uploadpack.allowFilter", "true")
+    args = ("--filter=blob:none", "--no-checkout", f"file://{top}", "partial")
+    git(tmp_path, "clone", "-q", *args)
+    repository, base = opened(tmp_path / "partial")
+    with pytest.raises(GitError, match="partial clone without the files"):
+        async with open_workspace(
+            repository=repository, base_sha=base, wish=WORKTREE, folder=session(tmp_path)
+        ):
+            pass
+    with pytest.raises(StorageError, match="/proc/nowhere"):
+        async with open_workspace(
+            repository=repository, base_sha=base, wish=WORKTREE, folder=Path("/proc/nowhere/s")
+        ):
+            pass
 
 
 @pytest.mark.parametrize("path", ["..", "/etc", "nowhere", "out"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -82,7 +83,7 @@ class Server:
         if self._open:
             await self._quiet.wait()
 
-    async def handle(self, stream: trio.SocketStream) -> None:
+    async def handle(self, stream: trio.abc.Stream) -> None:
         """Serve one connection."""
         number = self.connections
         self.connections += 1
@@ -151,12 +152,14 @@ async def serve(
     key: str | None = None,
     models: Sequence[str] | None = None,
     relay: bool = False,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Server]:
     """A server on a free port of 127.0.0.1 for as long as the block runs."""
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         server = Server(answer, listener.socket.getsockname()[1], key, models, relay)
-        nursery.start_soon(partial(trio.serve_listeners, server.handle, [listener]))
+        listeners = [trio.SSLListener(listener, tls) if tls else listener]
+        nursery.start_soon(partial(trio.serve_listeners, server.handle, listeners))
         yield server
         nursery.cancel_scope.cancel()
 
@@ -183,7 +186,7 @@ def _error(form: Format, status: int, kind: str, message: str) -> Refuse:
 class _Connection:
     """HTTP/1.1 on one socket."""
 
-    stream: trio.SocketStream
+    stream: trio.abc.Stream
     number: int
     received: bytearray = field(factory=bytearray)
 

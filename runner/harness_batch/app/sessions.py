@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
@@ -32,6 +32,14 @@ from harness_batch.tools.protocol import Tool
 from harness_batch.tools.table import bundled_tools, final_output
 
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
+
+
+@frozen
+class Models:
+    """The connections of one session; both may be the same."""
+
+    main: Model
+    small: Model
 
 
 @define(kw_only=True)
@@ -66,15 +74,19 @@ class Sessions:
         if refusal := self._refusal(item):
             return self._refused(session, attempt, *refusal)
         try:
-            model = connect(item.models[0], self.config.providers[item.models[0].provider])
+            models = self._connected(item)
         except UserError as error:
             return self._refused(session, attempt, "provider_model", str(error))
         try:
-            run = self._attempt_run(item, session, attempt, model, stop)
+            run = self._attempt_run(item, session, attempt, models, stop)
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
-                await model.aclose()
+                for model in (
+                    models.main,
+                    *((models.small,) if models.small is not models.main else ()),
+                ):
+                    await model.aclose()
                 await trio.to_thread.run_sync(self._mask_outputs, item, attempt)
         return self._ended(session, ended)
 
@@ -120,6 +132,14 @@ class Sessions:
         self.log.append(SessionCreated(session), session.session_id)
         return session
 
+    def _connected(self, item: Item) -> Models:
+        """Raises: UserError."""
+        main = connect(item.models[0], self.config.providers[item.models[0].provider])
+        small = item.small_model
+        if small is None or small == item.models[0]:
+            return Models(main, main)
+        return Models(main, connect(small, self.config.providers[small.provider]))
+
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.
         scripted = self.config.providers[model.provider].type == "scripted"
@@ -130,13 +150,14 @@ class Sessions:
         item: Item,
         session: Session,
         attempt: Attempt,
-        model: Model,
+        models: Models,
         stop: StopSignal,
     ) -> AttemptRun:
         folder = self.folder.attempt(item.folder, attempt.n)
         agenda = Agenda(
             item=item,
-            model=model,
+            model=models.main,
+            small_model=models.small,
             tools=_tools(item),
             policy=Policy(item.rules, item.agent.rules),
             notes=self.config.instructions,

@@ -60,8 +60,18 @@ def open_recipe(path: Path) -> "RecipeSource":
     if not unsound & UNRENDERED:
         faults += name_clashes(recipe, source)
         faults += undefined_and_unused(recipe, source, templates)
-    warnings = _sorted(fault for fault in faults if fault.severity == "warning")
     _raise_errors(faults)
+    return _opened(recipe, source, templates, _sorted(faults), folder)
+
+
+def _opened(
+    recipe: JsonObject,
+    source: SourceMap,
+    templates: RecipeTemplates,
+    warnings: list[Fault],
+    folder: Path,
+) -> "RecipeSource":
+    path = source.file
     templated = frozenset(str(trail[0]) for trail, _ in template_texts(recipe)) - UNRENDERED
     constant = {key: value for key, value in recipe.items() if key not in templated}
     return RecipeSource(

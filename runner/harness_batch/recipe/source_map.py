@@ -24,6 +24,7 @@ _WORD = re.compile(r"[\w$-]+")
 MAX_VALUES = 50_000
 """Values of one file; an alias counts as much as what it stands for."""
 MAX_DEPTH = 64
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 MAX_DIGITS = 40
 """Characters of one number."""
 
@@ -64,7 +65,7 @@ class Reading:
         Raises: FaultyInput when the document grows too deep or too large.
         """
         if len(trail) > MAX_DEPTH:
-            raise self.stopped(f"nested deeper than {MAX_DEPTH} levels", place)
+            raise self.stopped(TOO_DEEP, place)
         self.count(1, place)
         self.places[trail] = place
 

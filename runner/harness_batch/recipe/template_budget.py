@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from attrs import Factory, define
+from jinja2 import Undefined
 from jinja2.exceptions import SecurityError, TemplateRuntimeError
 from jinja2.utils import Namespace
 
@@ -24,6 +25,8 @@ MAX_WORK = 5_000_000
 """Characters, items and turns of loops together, for all texts of one rendering."""
 MAX_VALUE = 2_000_000
 """Characters and items of one value."""
+ITEM = 4
+"""What one place of a list or dict costs beside what stands there."""
 TURN = 4
 """What one turn of a loop costs beside what it prints."""
 CALL = 50
@@ -55,14 +58,16 @@ def weight(value: object) -> int:
             case int() as number:
                 total += 1 + number.bit_length() // 8
             case dict() as entries:
-                total += 1 + len(entries)
+                total += ITEM * (1 + len(entries))
                 rest.extend(entries)
                 rest.extend(entries.values())
             case list() | tuple() | set() | frozenset() as items:
-                total += 1 + len(items)
+                total += ITEM * (1 + len(items))
                 rest.extend(items)
             case Namespace():
                 raise TemplateTooExpensive("a namespace cannot be printed, listed or filtered")
+            case Undefined() as missing if missing is not value:
+                str(missing)  # raises: undefined parts of a list are undefined too
             case _:
                 total += 1
     return total

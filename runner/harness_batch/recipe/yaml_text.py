@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 from attrs import Factory, define, evolve, frozen
 
-from harness_batch.recipe.source_map import MAX_DIGITS, Json, Place, Reading, Trail
+from harness_batch.recipe.source_map import MAX_DIGITS, TOO_DEEP, Json, Place, Reading, Trail
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -77,6 +77,8 @@ def _explained(error: yaml.MarkedYAMLError, lines: list[str]) -> str:
     if any(line.lstrip(" -").startswith(("{%", "{{", "{#")) or ": {{" in line for line in near):
         return TEMPLATED_STRUCTURE
     problem = str(error.problem or error.context)
+    if problem == "exceeded maximum nesting depth":  # libyaml reads ahead of its events
+        return TOO_DEEP
     hint = next((hint for start, hint in _HINTS if problem.startswith(start)), None)
     return f"is no YAML: {problem}" + (f" ({hint})" if hint else "")
 

@@ -130,10 +130,7 @@ def _descendants(roots: set[int]) -> set[int]:
 
 
 def _kill(pid: int) -> None:
-    """The process with its whole group at once: a fork cannot slip through a group's kill.
-
-    Every group below a command was born below it, since the command has a session of its own.
-    """
+    """With its whole group, which was born below the command: no fork slips through that."""
     try:
         group = os.getpgid(pid)
         if group != os.getpgrp():
@@ -157,8 +154,7 @@ def _exterminate(ended: dict[int, int], spare: Iterable[int] = ()) -> bool:
         targets = _children() - spared
         if spared and not targets:
             return True
-        known = targets <= before
-        before = targets
+        known, before = targets <= before, targets
         if rounds % 8 == 0:
             targets = _descendants(targets)
         for pid in targets:
@@ -275,8 +271,7 @@ def supervise(control: socket.socket) -> None:
     _limit()
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    wake = _wake_on_child()
-    keepers: set[int] = set()
+    wake, keepers = _wake_on_child(), set[int]()
     while True:
         ready = _wait(control.fileno(), wake)
         ended: dict[int, int] = {}

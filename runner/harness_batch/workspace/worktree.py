@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import trio
@@ -59,21 +59,26 @@ class Workspace:
         git runs in a directory made for this call, so nothing an agent may have written to the
         others counts; it runs in the launcher when there is one. Raises: GitError.
         """
-        place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
-        try:
-            git_dir = make_git_dir(
-                place / "git", self.repository, self.start.commit, (self.private / "objects",)
-            )
-            index = self.private / "index"
-            if index.is_file():
-                shutil.copy2(index, git_dir / "index")  # its times tell which entries to distrust
-            git = Git(git_dir=git_dir, work_tree=self.root, launcher=launcher)
-            staged = await stage_changes(git, self.root, self.leave)
-            captured = await make_patch(git, self.start, staged, commit, self.root)
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(remove_folder, place)
+        with _disk(self.private):
+            place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
+            try:
+                captured = await self._capture(place, commit, launcher)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.to_thread.run_sync(remove_folder, place)
         return captured and evolve(captured, notices=tuple(self._notices()))
+
+    async def _capture(
+        self, place: Path, commit: Commit, launcher: Launcher | None
+    ) -> Captured | None:
+        git_dir = make_git_dir(
+            place / "git", self.repository, self.start.commit, (self.private / "objects",)
+        )
+        # its times tell git which entries to distrust, so they are kept
+        shutil.copy2(self.private / "index", git_dir / "index")
+        git = Git(git_dir=git_dir, work_tree=self.root, launcher=launcher)
+        staged = await stage_changes(git, self.root, self.leave)
+        return await make_patch(git, self.start, staged, commit, self.root)
 
     def _notices(self) -> Iterator[str]:
         for path in self.submodules:
@@ -95,21 +100,40 @@ async def open_workspace(
     """A workspace for as long as the block runs.
 
     `folder` is the session's own, `worktrees_folder(cache) / run / session`; it is made here and
-    removed at the end, unless `keep`. The stale clean-up spares it when `resumable` or `keep`.
-    `notice` hears what could not be removed. Raises: GitError; Unsupported and UsageError for a
-    wish that cannot be met.
+    removed at the end; of a kept one only `tmp` is. The stale clean-up spares it when `resumable`
+    or `keep`. `notice` hears what could not be removed. Raises: GitError; StorageError;
+    Unsupported and UsageError for a wish that cannot be met.
     """
     _check(repository, base_sha, wish)
-    await trio.to_thread.run_sync(_make_folder, folder)
-    tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
+    with _disk(folder):
+        await trio.to_thread.run_sync(_make_folder, folder)
+        tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
     with claimed(folder, tmp, exempt=resumable or keep):
         try:
-            yield await _open(repository, base_sha, wish, folder, tmp)
+            with _disk(folder):
+                workspace = await _open(repository, base_sha, wish, folder, tmp)
+            yield workspace
         finally:
-            if not keep:
-                with trio.CancelScope(shield=True):
-                    for trouble in await trio.to_thread.run_sync(remove_session, folder):
-                        notice(trouble)
+            with trio.CancelScope(shield=True):
+                gone = (remove_folder, tmp) if keep else (_remove_session, folder)
+                for trouble in await trio.to_thread.run_sync(*gone):
+                    notice(trouble)
+
+
+@contextmanager
+def _disk(folder: Path) -> Iterator[None]:
+    """Map what the disk refuses."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot keep the workspace in {folder}: {error}") from error
+
+
+def _remove_session(folder: Path) -> tuple[str, ...]:
+    troubles = remove_session(folder)
+    with suppress(OSError):  # other sessions of the run may live there
+        folder.parent.rmdir()
+    return troubles
 
 
 def _check(repository: Repository, base_sha: str | None, wish: WorkspaceWish) -> None:
@@ -128,20 +152,15 @@ def _check(repository: Repository, base_sha: str | None, wish: WorkspaceWish) ->
 
 def _make_folder(folder: Path) -> None:
     """A dead runner's folder of the same name makes place."""
-    for _ in range(3):  # a sweep may take away the run's empty folder in between
-        try:
+    if folder.exists():
+        if not is_stale(folder):
+            raise GitError(f"{folder} is in use by another run")
+        remove_session(folder)
+    for _ in range(5):  # another session's end may take the run's empty folder away in between
+        with suppress(FileNotFoundError):
             folder.mkdir(parents=True, mode=0o700)
-        except FileExistsError:
-            if not is_stale(folder):
-                raise GitError(f"{folder} is in use by another run") from None
-            remove_session(folder)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise StorageError(f"cannot make the folder {folder}: {error.strerror}") from error
-        else:
             return
-    raise StorageError(f"cannot make the folder {folder}: it vanishes again and again")
+    folder.mkdir(parents=True, mode=0o700)
 
 
 async def _open(
@@ -157,7 +176,7 @@ async def _open(
         start, leave = await _snapshot(git, base_sha, root)
     else:
         root.mkdir()
-        start = await _check_out(git, base_sha)
+        start = await _check_out(git, repository, base_sha)
         await _equip_agent(repository, base_sha, place)
     return Workspace(
         root=root,
@@ -173,11 +192,19 @@ async def _open(
     )
 
 
-async def _check_out(git: Git, base_sha: str | None) -> Base:
+async def _check_out(git: Git, repository: Repository, base_sha: str | None) -> Base:
     if base_sha is None:
         await git("read-tree", "--empty")
         return Base(commit=None, tree=_word(await git("write-tree")))
-    await git("read-tree", "-m", "-u", base_sha)
+    try:
+        await git("read-tree", "-m", "-u", base_sha)
+    except GitError as error:
+        if next(repository.objects.glob("pack/*.promisor"), None) is None:
+            raise
+        raise GitError(
+            f"{repository.path} is a partial clone without the files of {base_sha}; fetch them "
+            "first, for example with `git fetch --refetch --no-filter`"
+        ) from error
     return Base(commit=base_sha, tree=f"{base_sha}^{{tree}}")
 
 

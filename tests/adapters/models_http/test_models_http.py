@@ -1,13 +1,23 @@
 """The HTTP line itself: proxies, encodings, bursts, one connection a session."""
 
 import gzip
+import ssl
+from pathlib import Path
 
 import pytest
 import trio
+import trustme
 
-from harness_batch.errors import ContextOverflow, NetworkFailure, ProviderTimeout, UsageError
+from harness_batch.errors import (
+    ContextOverflow,
+    NetworkFailure,
+    ProtocolBroken,
+    ProviderTimeout,
+    UsageError,
+)
 from harness_batch.models.paced import UNPACED_SECONDS
 from harness_batch.models.protocol import Finish, TextDelta
+from harness_batch.models.transport import tls_context
 from wire import Delivery, Raw, Refuse, Reply, Say, Seen, serve
 from wire.rendering import bytes_of, events_of
 from wire.transcripts import open_model, replies, request
@@ -80,6 +90,27 @@ async def test_a_server_that_speaks_no_tls_is_a_network_failure() -> None:
         with pytest.raises(NetworkFailure, match=r"cannot connect to 127\.0\.0\.1"):
             await replies(model, request())
         await model.aclose()
+
+
+async def test_tls_trusts_what_the_environment_names_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server_side)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    async with serve([HELLO], tls=server_side) as server:
+        url = f"https://127.0.0.1:{server.port}"
+        model = open_model("anthropic", url)
+        with pytest.raises(ProtocolBroken, match=r"certificate of .* is not trusted"):
+            await replies(model, request())
+        await model.aclose()
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        tls_context.cache_clear()
+        model = open_model("anthropic", url)
+        assert isinstance((await replies(model, request()))[-1], Finish)
+        await model.aclose()
+        tls_context.cache_clear()
 
 
 async def test_a_compressed_stream_is_understood() -> None:
