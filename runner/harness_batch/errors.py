@@ -24,7 +24,8 @@ HarnessError
 Anything else that reaches the edge is a bug of ours and keeps its traceback.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -183,3 +184,27 @@ class QuotaExhausted(ProviderError):
     """No credit left; waiting does not help."""
 
     kind = "quota"
+
+
+@contextmanager
+def only_cause() -> Iterator[None]:
+    """Raise the first error of ours instead of the group that a nursery puts around it.
+
+    The one place where an ExceptionGroup is unwrapped; groups without such an error pass.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        cause = _first(group)
+        if cause is None:
+            raise
+        raise cause from group
+
+
+def _first(group: BaseExceptionGroup) -> HarnessError | None:
+    for error in group.exceptions:
+        if isinstance(error, HarnessError):
+            return error
+        if isinstance(error, BaseExceptionGroup) and (found := _first(error)) is not None:
+            return found
+    return None

@@ -13,7 +13,7 @@ from harness_batch.app.places import history_of, run_folder
 from harness_batch.app.prepare import prepare
 from harness_batch.app.run import Finished, execute
 from harness_batch.cli.progress import event_file, watcher
-from harness_batch.cli.unwrap import only_cause
+from harness_batch.errors import only_cause
 from harness_batch.store.journal import Follower
 from harness_batch_reports import console, result_json
 from harness_batch_reports.console import COLOURED, PLAIN, Screen
