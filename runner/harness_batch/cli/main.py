@@ -1,4 +1,4 @@
-"""The entry point: finds the command, maps errors to exit codes. Imports click and nothing heavy."""
+"""The entry point: finds the command, maps errors to exit codes. Imports click, nothing heavy."""
 
 import sys
 from importlib import import_module
@@ -7,6 +7,7 @@ from typing import NoReturn
 import click
 
 from harness_batch import __version__
+from harness_batch.cli.streams import code_of, open_streams
 
 COMMANDS = {
     "run": "runs the sessions, writes database, reports and patches",
@@ -68,6 +69,11 @@ def entry() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
+    outlet = open_streams()
+    sys.exit(code_of(outlet, _code()))
+
+
+def _code() -> int:
     try:
         code = entry.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -77,16 +83,17 @@ def main() -> NoReturn:
         code = 2
     except click.Abort:
         code = 130
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # the edge: what nobody expected is told in one line
         code = _failed(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def _failed(error: Exception) -> int:
     # Loaded only now: the good path of `--version` must not pay for it.
-    from harness_batch.errors import HarnessError, PatchConflict, UserError
+    from harness_batch.errors import HarnessError, PatchConflict, UserError, cause_of
 
-    match error:
+    cause = cause_of(error)
+    match cause:
         case UserError():
             code = 2
         case PatchConflict():
@@ -94,6 +101,9 @@ def _failed(error: Exception) -> int:
         case HarnessError():
             code = 3
         case _:
-            raise error
-    click.echo(f"harness-batch: {error}" if "\n" not in str(error) else str(error), err=True)
+            from harness_batch.cli.bugs import told
+
+            click.echo(told(error), err=True)
+            return 3
+    click.echo(f"harness-batch: {cause}" if "\n" not in str(cause) else str(cause), err=True)
     return code
