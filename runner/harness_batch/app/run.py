@@ -3,19 +3,21 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import frozen
 
 from harness_batch.app.execution import Execution, Watch
-from harness_batch.app.finish import Copies, into_history, reported, write_reports
 from harness_batch.app.interrupts import Interrupts, received
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
 from harness_batch.errors import HarnessError
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.journal import Follower
-from harness_batch_reports.records import BatchReport
+
+if TYPE_CHECKING:
+    from harness_batch_reports.records import BatchReport
 
 HISTORY_WAIT_S = 30.0
 """How long a merge by another run is waited for."""
@@ -28,7 +30,7 @@ class Finished:
     """A run that is over and reported."""
 
     exit_code: int
-    report: BatchReport
+    report: "BatchReport"
     written: Mapping[str, Path]
     trouble: tuple[str, ...] = ()
     """What went wrong after the sessions, in words."""
@@ -45,6 +47,10 @@ class Ending:
 
     def report(self, code: int, *, wait_seconds: float = HISTORY_WAIT_S) -> Finished:
         """Database, history, reports. Blocks. Raises: StorageError."""
+        # What reports need is loaded when there is something to report: the first request waits
+        # for nothing that it does not need.
+        from harness_batch.app.finish import Copies, into_history, reported, write_reports
+
         options, cwd = self.options, self.inputs.cwd
         report = reported(self.folder)
         trouble = into_history(self.folder, self.history, wait_seconds=wait_seconds)

@@ -1,5 +1,6 @@
 """The entry point: finds the command, maps errors to exit codes. Imports click, nothing heavy."""
 
+import gc
 import sys
 from importlib import import_module
 from typing import NoReturn
@@ -69,6 +70,7 @@ def entry() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
+    gc.disable()  # imports make a lot that stays; `running` turns it on again for what lasts
     outlet = open_streams()
     sys.exit(code_of(outlet, _code()))
 

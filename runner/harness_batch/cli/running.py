@@ -1,5 +1,6 @@
 """What `run` does once its options are read: prepare, execute with progress, print the result."""
 
+import gc
 import os
 import shutil
 import sys
@@ -16,8 +17,6 @@ from harness_batch.app.run import Finished, execute
 from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
 from harness_batch.store.journal import Follower
-from harness_batch_reports import console, result_json
-from harness_batch_reports.console import COLOURED, PLAIN, Screen
 
 
 def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) -> int:
@@ -42,6 +41,8 @@ def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) ->
         watch=watcher(progress, len(prepared.plan.items), events_on_stdout=on_stdout),
         followers=followers,
     )
+    gc.freeze()  # what the imports left is here to stay: no collection needs to look at it
+    gc.enable()
     with KeptIn(folder.path):
         finished = trio.run(work)
     for text in finished.trouble:
@@ -53,6 +54,9 @@ def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) ->
 def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:
     if str(options.events) == "-":
         return
+    from harness_batch_reports import console, result_json
+    from harness_batch_reports.console import COLOURED, PLAIN, Screen
+
     if as_json:
         click.echo(result_json.as_text(result_json.result(finished.report)), nl=False)
         return

@@ -46,7 +46,10 @@ def worktrees_folder(cache: Path) -> Path:
 
 @contextmanager
 def claimed(folder: Path, tmp: Path, *, exempt: bool) -> Iterator[None]:
-    """Own a session's folder, which exists, for as long as the block runs."""
+    """Own a session's folder, which exists, for as long as the block runs. Raises: OSError.
+
+    The owner file appears whole and locked, so no sweep can take it for a dead runner's.
+    """
     owner = Owner(
         run_id=folder.parent.name,
         pid=os.getpid(),
@@ -54,10 +57,12 @@ def claimed(folder: Path, tmp: Path, *, exempt: bool) -> Iterator[None]:
         tmp=str(tmp),
         exempt=exempt,
     )
-    with (folder / OWNER_FILE).open("w") as file:
+    new = folder / f".{OWNER_FILE}"
+    with new.open("w") as file:
         _lock(file.fileno())
         json.dump(asdict(owner), file)
         file.flush()
+        new.rename(folder / OWNER_FILE)
         yield
 
 

@@ -10,16 +10,18 @@ writing, so any number of sessions can start on one repository at once.
 """
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import trio
 from attrs import evolve, frozen
 
-from harness_batch.errors import GitError, Unsupported, UsageError
+from harness_batch.errors import GitError, HostError, Unsupported, UsageError
 from harness_batch.processes import Launcher
 from harness_batch.recipe.record import WorkspaceWish
 from harness_batch.workspace.changes import nested_repositories, stage_changes
@@ -96,20 +98,35 @@ async def open_workspace(
 
     `folder` is the session's own, `worktrees_folder(cache) / run / session`; it is made here and
     removed at the end, unless `keep`. The stale clean-up spares it when `resumable` or `keep`.
-    `notice` hears what could not be removed. Raises: GitError; Unsupported and UsageError for a
-    wish that cannot be met.
+    `notice` hears what could not be removed. Raises: GitError; HostError when the folder cannot be
+    made; Unsupported and UsageError for a wish that cannot be met.
     """
     _check(repository, base_sha, wish)
-    tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
-    await trio.to_thread.run_sync(_make_folder, folder)
-    with claimed(folder, tmp, exempt=resumable or keep):
+    # Short, as paths of sockets go in there; named before it is made, so that the owner file tells
+    # of it whenever we die.
+    tmp = Path(tempfile.gettempdir(), f"{TMP_PREFIX}{secrets.token_hex(6)}")
+    with ExitStack() as claim:
+        with _host_errors(folder):
+            await trio.to_thread.run_sync(_make_folder, folder)
+            claim.enter_context(claimed(folder, tmp, exempt=resumable or keep))
         try:
-            yield await _open(repository, base_sha, wish, folder, tmp)
+            with _host_errors(folder):
+                await trio.to_thread.run_sync(partial(tmp.mkdir, mode=0o700))
+                workspace = await _open(repository, base_sha, wish, folder, tmp)
+            yield workspace
         finally:
             if not keep:
                 with trio.CancelScope(shield=True):
                     for trouble in await trio.to_thread.run_sync(remove_session, folder):
                         notice(trouble)
+
+
+@contextmanager
+def _host_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HostError(f"cannot make the work tree in {folder}: {error.strerror}") from error
 
 
 def _check(repository: Repository, base_sha: str | None, wish: WorkspaceWish) -> None:
