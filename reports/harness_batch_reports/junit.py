@@ -30,7 +30,7 @@ from harness_batch_reports.junit_dom import (
 from harness_batch_reports.places import Places
 from harness_batch_reports.reasons import REASONS, check_meaning, kind, meaning
 from harness_batch_reports.records import BatchReport, Check, ReportError, Session
-from harness_batch_reports.verdict import repository, totals
+from harness_batch_reports.verdict import repositories, totals
 
 MESSAGE_LIMIT = 200
 """Characters of a `message`, which is one line."""
@@ -47,8 +47,8 @@ def render(report: BatchReport, dialect: str = "plain", project: Path | None = N
     if dialect not in DIALECTS:
         raise ReportError(f"no JUnit dialect {dialect!r}; there are {', '.join(DIALECTS)}")
     groups: dict[tuple[str, str | None], list[Session]] = {}
-    for session in report.sessions:
-        groups.setdefault((session.recipe, repository(session, report)), []).append(session)
+    for session, repo in zip(report.sessions, repositories(report), strict=True):
+        groups.setdefault((session.recipe, repo), []).append(session)
     ways, places = DIALECTS[dialect], Places.of(report, project)
     suites = []
     for (recipe, repo), sessions in groups.items():

@@ -126,17 +126,20 @@ def _all_good(sums: Totals) -> str:
     return f"{number} passed" + (f" ({', '.join(notes)})" if notes else "")
 
 
-def repository(session: Session, report: BatchReport) -> str | None:
-    """The repository's name when the run has several, else None.
+def repositories(report: BatchReport) -> tuple[str | None, ...]:
+    """For each session the repository's name when the run has several, else None.
 
     Several are there when the item key names one (`...@name`), which it does on every shard alike.
     """
+    several = len({session.repo for session in report.sessions}) > 1
+    return tuple(_repository(session, several=several) for session in report.sessions)
+
+
+def _repository(session: Session, *, several: bool) -> str | None:
     if session.repo is None:
         return None
     name = PurePath(session.repo).name
-    if session.item_key.endswith(f"@{name}"):
-        return name
-    return name if len({other.repo for other in report.sessions}) > 1 else None
+    return name if several or session.item_key.endswith(f"@{name}") else None
 
 
 def elapsed(report: BatchReport) -> float | None:

@@ -206,7 +206,7 @@ DELIVERIES = {
     "crlf": Delivery(newline="\r\n"),
     "cr": Delivery(newline="\r", chunk=5),
     "bom": Delivery(bom=True),
-    "keep-alives": Delivery(comments=True, newline="\r\n"),
+    "comments": Delivery(comments=True, newline="\r\n"),
     "ids": Delivery(ids=True, comments=True),
     "unknown events": Delivery(unknown_events=True),
     "no usage": Delivery(usage=False),

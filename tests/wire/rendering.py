@@ -102,15 +102,8 @@ def _anthropic(reply: Reply, number: int, model: str) -> Iterator[Event]:
         "output_tokens": 1,
         "service_tier": "standard",
     }
-    message: Json = {
-        "id": f"msg_{number}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-    }
+    message: Json = {"id": f"msg_{number}", "type": "message", "role": "assistant"}
+    message |= {"model": model, "content": [], "stop_reason": None, "stop_sequence": None}
     if reply.delivery.usage:
         message["usage"] = begin
     yield _named("message_start", message=message)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -52,6 +53,8 @@ class Server:
     port: int
     key: str | None = None
     models: Sequence[str] | None = None
+    relay: bool = False
+    """A proxy: every path is passed to the chooser."""
     requests: list[Seen] = field(factory=list)
     connections: int = 0
     _open: int = 0
@@ -73,7 +76,7 @@ class Server:
         if self._open:
             await self._quiet.wait()
 
-    async def handle(self, stream: trio.SocketStream) -> None:
+    async def handle(self, stream: trio.abc.Stream) -> None:
         """Serve one connection."""
         number = self.connections
         self.connections += 1
@@ -100,10 +103,10 @@ class Server:
 
     def _respond(self, seen: Seen) -> Answer:
         form = PATHS.get(seen.path)
-        if seen.method != "POST" or form is None:
+        if self.relay and callable(self.answer):
+            return self.answer(seen)
+        if seen.method != "POST" or form is None or "content-length" not in seen.headers:
             return _error("openai", 404, "not_found_error", f"no such place: {seen.path}")
-        if "content-length" not in seen.headers:
-            return _error(form, 411, "invalid_request_error", "length required")
         given = seen.headers.get("x-api-key", seen.headers.get("authorization", ""))
         if self.key is not None and given.removeprefix("Bearer ") != self.key:
             return _error(form, 401, "authentication_error", f"invalid x-api-key: {given}")
@@ -139,12 +142,15 @@ async def serve(
     *,
     key: str | None = None,
     models: Sequence[str] | None = None,
+    relay: bool = False,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Server]:
     """A server on a free port of 127.0.0.1 for as long as the block runs."""
     async with trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        server = Server(answer, listener.socket.getsockname()[1], key, models)
-        nursery.start_soon(partial(trio.serve_listeners, server.handle, [listener]))
+        server = Server(answer, listener.socket.getsockname()[1], key, models, relay)
+        listeners = [trio.SSLListener(listener, tls) if tls else listener]
+        nursery.start_soon(partial(trio.serve_listeners, server.handle, listeners))
         yield server
         nursery.cancel_scope.cancel()
 
@@ -171,15 +177,15 @@ def _error(form: Format, status: int, kind: str, message: str) -> Refuse:
 class _Connection:
     """HTTP/1.1 on one socket."""
 
-    stream: trio.SocketStream
+    stream: trio.abc.Stream
     number: int
     received: bytearray = field(factory=bytearray)
 
     async def request(self) -> Seen | None:
         """The next request; None when the client has closed."""
         while (end := self.received.find(b"\r\n\r\n")) < 0:
-            if not await self._more():
-                return None
+            if not await self._more() or self.received.startswith(b"\x16"):
+                return None  # closed, or somebody who wants to speak TLS
         head = bytes(self.received[:end]).decode("latin-1").split("\r\n")
         method, path, _ = head[0].split(" ", 2)
         pairs = (line.partition(":") for line in head[1:])

@@ -20,13 +20,14 @@ from harness_batch.app.last_words import (
     end_of,
     skip_rest,
 )
+from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
 from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
 from harness_batch.app.sites import Sites, open_sites
-from harness_batch.app.status import keep_status
+from harness_batch.app.status import Status
 from harness_batch.batch.exit_code import exit_code
 from harness_batch.batch.scheduler import Scheduler, StopReason
 from harness_batch.engine.budget import Budget
@@ -45,6 +46,7 @@ from harness_batch.plan.item import Item
 from harness_batch.records import Run
 from harness_batch.store.bus import EventBus
 from harness_batch.store.deltas import DeltaSlices
+from harness_batch.store.disk import write_text
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.journal import Follower, Journal
 from harness_batch.store.masking import Mask
@@ -142,21 +144,24 @@ class Execution:
         """
         projection = Projection(self.folder.database, failed=self._database_failed)
         resumed = self.known.run is not None
-        for follower in (self.known.take, self.bus.follow, projection.take, *followers):
+        status = Status(self.run.run_id, len(self.prepared.plan.items))
+        ours = (self.known.take, self.bus.follow, projection.take, status.take)
+        for follower in (*ours, *followers):
             self.journal.follow(follower)
         deltas = DeltaSlices(self.journal, self.bus, mask=self.mask)
-        total = len(self.prepared.plan.items)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(projection.run)
             nursery.start_soon(watch, self.bus)
             beside = trio.CancelScope()
-            status = partial(keep_status, self.folder, self.known, total)
-            nursery.start_soon(_beside, beside, deltas.keep_flushing, status)
+            writing = partial(status.keep_writing, self.folder)
+            nursery.start_soon(_beside, beside, deltas.keep_flushing, writing)
             try:
                 code = await self._sessions(SlicedLog(self.journal, deltas), resumed=resumed)
             finally:
                 self.folder.drop_ballast()
                 beside.cancel()
+                with suppress(StorageError):  # the journal has it all
+                    self.folder.write_status(status.as_json())
                 projection.close()
                 self.bus.close()
         await self.journal.sync()
@@ -180,7 +185,9 @@ class Execution:
         """All that comes before the first session."""
         items = self.prepared.plan.items
         refusals, sandbox, told = await host_refusals(items, self.options.sandbox)
-        self.run = evolve(self.run, sandbox=sandbox)
+        lock = lock_of(self.prepared.plan)
+        write_text(self.folder.lock_file, self.mask(lock_text(lock)))
+        self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
         close_attempts(self.known, log, KILLED)
         reuse = reusable(items, self.known, self.options.rerun)

@@ -76,7 +76,7 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
 def into_history(
     folder: RunFolder, history: Path, *, wait_seconds: float = WAIT_SECONDS
 ) -> str | None:
-    """Merge the run; words on it when that does not work: the run itself has lost nothing."""
+    """Merge the run; words on what went wrong, None when nothing did. The run loses nothing."""
     try:
         merge(folder.database, history, wait_seconds=wait_seconds)
     except StorageError as error:

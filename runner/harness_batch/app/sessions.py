@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
@@ -18,8 +18,15 @@ from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
-from harness_batch.events import SessionCreated, SessionFinished, SessionStarted, SessionUpdated
+from harness_batch.events import (
+    Notice,
+    SessionCreated,
+    SessionFinished,
+    SessionStarted,
+    SessionUpdated,
+)
 from harness_batch.ids import new_id
+from harness_batch.messages import ModelRef
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -32,6 +39,14 @@ from harness_batch.tools.protocol import Tool
 from harness_batch.tools.table import bundled_tools, final_output
 
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
+
+
+@frozen
+class Models:
+    """The connections of one session; both may be the same."""
+
+    main: Model
+    small: Model
 
 
 @define(kw_only=True)
@@ -57,27 +72,30 @@ class Sessions:
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""
         session = self._created(item)
-        log = AttemptLog(self.log, session.session_id, new_id("att"))
         attempt = Attempt(
-            attempt_id=log.attempt_id,
+            attempt_id=new_id("att"),
             session_id=session.session_id,
             n=session.attempts + 1,
-            started_at=log.now(),
+            started_at=self._now(),
         )
         if refusal := self._refusal(item):
-            return self._refused(session, attempt, log, *refusal)
+            return self._refused(session, attempt, *refusal)
         try:
-            model = connect(item.models[0], self.config.providers[item.models[0].provider])
+            models = self._connected(item)
         except UserError as error:
-            return self._refused(session, attempt, log, "provider_model", str(error))
+            return self._refused(session, attempt, "provider_model", str(error))
         try:
-            run = self._attempt_run(item, session, attempt, log, model, stop)
+            run = self._attempt_run(item, session, attempt, models, stop)
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
-                await model.aclose()
+                for model in (
+                    models.main,
+                    *((models.small,) if models.small is not models.main else ()),
+                ):
+                    await model.aclose()
                 for text in await trio.to_thread.run_sync(self._mask_outputs, item, attempt):
-                    log.notice(text)
+                    self.log.append(Notice("warning", text), session.session_id)
         return self._ended(session, ended)
 
     def skip(self, item: Item, reason: str) -> Session:
@@ -110,7 +128,7 @@ class Sessions:
             item_digest=item.digest,
             recipe=item.recipe.name,
             agent=item.agent.name,
-            model=str(item.models[0]),
+            model=self._shown(item.models[0]),
             params=item.params,
             matrix=item.matrix,
             repo=item.repo,
@@ -124,19 +142,32 @@ class Sessions:
         self.log.append(SessionCreated(session), session.session_id)
         return session
 
+    def _connected(self, item: Item) -> Models:
+        """Raises: UserError."""
+        main = connect(item.models[0], self.config.providers[item.models[0].provider])
+        small = item.small_model
+        if small is None or small == item.models[0]:
+            return Models(main, main)
+        return Models(main, connect(small, self.config.providers[small.provider]))
+
+    def _shown(self, model: ModelRef) -> str:
+        # A scripted model is a file; its folder is this machine's business.
+        scripted = self.config.providers[model.provider].type == "scripted"
+        return f"{model.provider}/{Path(model.model).name}" if scripted else str(model)
+
     def _attempt_run(
         self,
         item: Item,
         session: Session,
         attempt: Attempt,
-        log: AttemptLog,
-        model: Model,
+        models: Models,
         stop: StopSignal,
     ) -> AttemptRun:
         folder = self.folder.attempt(item.folder, attempt.n)
         agenda = Agenda(
             item=item,
-            model=model,
+            model=models.main,
+            small_model=models.small,
             tools=_tools(item),
             policy=Policy(item.rules, item.agent.rules),
             notes=self.config.instructions,
@@ -148,7 +179,7 @@ class Sessions:
         return AttemptRun(
             agenda=agenda,
             attempt=attempt,
-            log=log,
+            log=AttemptLog(self.log, session.session_id, attempt.attempt_id),
             spend=Spend(item.limits, Budget(item.limits.cost_usd, self.budget)),
             stop=stop,
             folder=folder.path,
@@ -161,10 +192,8 @@ class Sessions:
             return "grant", item.refusal
         return self.refusals.get(item.key)
 
-    def _refused(
-        self, session: Session, attempt: Attempt, log: AttemptLog, reason: str, detail: str
-    ) -> Session:
-        log.emit(SessionStarted(attempt))
+    def _refused(self, session: Session, attempt: Attempt, reason: str, detail: str) -> Session:
+        self.log.append(SessionStarted(attempt), session.session_id)
         kind: AttemptErrorKind = "policy" if reason == "grant" else "infra"
         ended = evolve(
             attempt,
@@ -174,9 +203,9 @@ class Sessions:
             error_kind=kind,
             wall_s=0.0,
             working_s=0.0,
-            finished_at=log.now(),
+            finished_at=self._now(),
         )
-        log.emit(SessionFinished(ended))
+        self.log.append(SessionFinished(ended), session.session_id)
         return self._ended(session, ended)
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:

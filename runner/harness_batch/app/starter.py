@@ -3,13 +3,9 @@
 import shutil
 from pathlib import Path
 
-import trio
-
 from harness_batch.errors import GitError, UsageError
 from harness_batch.recipe.places import sample_project
-from harness_batch.workspace.git import git_program
-
-AUTHOR = ("-c", "user.name=harness-batch", "-c", "user.email=harness-batch@users.noreply.localhost")
+from harness_batch.workspace.patch import AUTHOR_EMAIL, AUTHOR_NAME
 
 STARTER = """\
 # A first recipe. `harness-batch validate FILE` checks it, `harness-batch plan FILE` shows it,
@@ -32,23 +28,21 @@ def starter_recipe() -> str:
     return STARTER
 
 
-async def make_sample(target: Path) -> None:
+def make_sample(target: Path) -> None:
     """The sample project as a git repository with one commit. Raises: UsageError, GitError."""
     if target.exists() and any(target.iterdir()):
         raise UsageError(f"{target} is there already and not empty; name another folder")
     shutil.copytree(sample_project(), target, dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
-    await _git(target, "init", "-q", "-b", "main")
-    await _git(target, "add", "-A")
-    await _git(target, *AUTHOR, "commit", "-q", "-m", "A small project with a failing test")
+    # Loaded only now: GitPython looks for git when it is imported.
+    from git import Actor, GitCommandError, Repo
 
-
-async def _git(target: Path, *arguments: str) -> None:
-    done = await trio.run_process(
-        [git_program(), "-C", str(target), *arguments],
-        capture_stdout=True,
-        capture_stderr=True,
-        check=False,
-    )
-    if done.returncode:
-        raise GitError(f"git {arguments[0]}: {done.stderr.decode('utf-8', 'replace').strip()}")
+    author = Actor(AUTHOR_NAME, AUTHOR_EMAIL)
+    try:
+        with Repo.init(target, initial_branch="main") as repository:
+            repository.git.add(all=True)
+            repository.index.commit(
+                "A small project with a failing test", author=author, committer=author
+            )
+    except GitCommandError as error:
+        raise GitError(f"cannot make the sample repository {target}: {error}") from error

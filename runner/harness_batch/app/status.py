@@ -1,52 +1,69 @@
-"""`status.json`: how far a run is, for whoever looks at its folder from outside."""
+"""How far a run is: `status.json`, replaced while the run goes on, for people and scripts."""
 
-import os
 from collections import Counter
-from contextlib import suppress
-from typing import Final
 
 import trio
+from attrs import define, field
 
-from harness_batch.app.resume import Earlier
-from harness_batch.errors import StorageError
+from harness_batch.events import (
+    Event,
+    ModelCallClosed,
+    RunFinished,
+    SessionCreated,
+    SessionUpdated,
+)
 from harness_batch.messages import JsonObject
 from harness_batch.store.folder import RunFolder
 
-EVERY_S: Final = 1.0
+INTERVAL_S = 1.0
 
 
-async def keep_status(folder: RunFolder, known: Earlier, total: int) -> None:
-    """Replace the file whenever something changed, once a second at most, until cancelled."""
-    before: JsonObject = {}
-    try:
+@define
+class Status:
+    """Counts of one run, kept up to date by the journal."""
+
+    run_id: str
+    planned: int
+    _running: dict[str, str] = field(factory=dict)
+    _ended: Counter[str] = field(factory=Counter)
+    _calls: int = 0
+    _exit_code: int | None = None
+
+    def take(self, event: Event) -> None:
+        """One more event of the journal."""
+        match event.payload:
+            case SessionCreated(session=session):
+                self._running[session.session_id] = session.item_key
+            case SessionUpdated(session=session) if session.status is not None:
+                self._running.pop(session.session_id, None)
+                self._ended[session.status] += 1
+            case ModelCallClosed():
+                self._calls += 1
+            case RunFinished(run=run):
+                self._exit_code = run.exit_code
+            case _:
+                pass
+
+    def as_json(self) -> JsonObject:
+        """What the file holds."""
+        return {
+            "run_id": self.run_id,
+            "planned": self.planned,
+            "running": sorted(self._running.values()),
+            "ended": dict(self._ended),
+            "model_calls": self._calls,
+            "exit_code": self._exit_code,
+        }
+
+    async def keep_writing(self, folder: RunFolder) -> None:
+        """Replace the file when something changed, at most once a second, until cancelled.
+
+        Raises: StorageError.
+        """
+        written: JsonObject | None = None
         while True:
-            before = _told(folder, known, total, before)
-            await trio.sleep(EVERY_S)
-    finally:
-        _told(folder, known, total, before)
-
-
-def _told(folder: RunFolder, known: Earlier, total: int, before: JsonObject) -> JsonObject:
-    status = _status(known, total)
-    if status != before:
-        # A status that cannot be written must not end the run; the journal tells of a full disk.
-        with suppress(StorageError):
-            folder.write_status(status)
-    return status
-
-
-def _status(known: Earlier, total: int) -> JsonObject:
-    sessions = known.sessions.values()
-    ended = Counter(session.status for session in sessions if session.status is not None)
-    run = known.run
-    return {
-        "run_id": run.run_id if run else None,
-        "pid": os.getpid(),
-        "started_at": run.started_at if run else None,
-        "finished_at": run.finished_at if run else None,
-        "exit_code": run.exit_code if run else None,
-        "items": total,
-        "running": sorted(session.item_key for session in sessions if session.status is None),
-        "ended": dict(sorted(ended.items())),
-        "spent_usd": f"{known.spent:f}",
-    }
+            now = self.as_json()
+            if now != written:
+                await trio.to_thread.run_sync(folder.write_status, now)
+                written = now
+            await trio.sleep(INTERVAL_S)

@@ -24,5 +24,10 @@ def command(session: str, run_word: str | None) -> None:
     patch = patch_of(session, run_word, Path.cwd())
     if patch is None:
         raise UsageError(f"{session} left no patch: nothing was changed")
-    trio.run(apply_patch, discover(Path.cwd()).path, patch)
-    click.echo("applied; look at `git diff` and commit what you want to keep")
+    changed = trio.run(apply_patch, discover(Path.cwd()), patch)
+    if not changed:
+        click.echo("nothing to do: the checkout has these changes already")
+        return
+    click.echo(
+        f"applied to {len(changed)} file(s); look at `git diff`, commit what you want to keep"
+    )

@@ -25,12 +25,10 @@ from harness_batch.errors import UsageError
 )
 def command(sample: Path | None, recipe: Path) -> None:
     """Write a starter recipe here, or (--sample) the sample repository."""
-    import trio
-
     from harness_batch.app.starter import make_sample, starter_recipe
 
     if sample is not None:
-        trio.run(make_sample, sample)
+        make_sample(sample)
         click.echo(f"made {sample}: a git repository with one failing test")
         click.echo(f"next: harness-batch run fix-failing-test --repo {sample}")
         return

@@ -69,27 +69,72 @@ def input_options(command: Function) -> Function:
     """RECIPE... and the options that decide what is planned."""
     decorators = (
         click.argument("recipes", nargs=-1, required=True, metavar="RECIPE..."),
-        option("-p", "parameters", "--param", multiple=True, metavar="KEY=VALUE",
-               help="A parameter of the recipe; repeatable."),
-        option("--params", "parameter_files", multiple=True, metavar="FILE",
-               type=click.Path(path_type=Path), help="Parameters from a YAML or JSON object."),
-        option("-m", "--model", metavar="PROVIDER/MODEL", help="The model, whatever the recipe says."),
+        option(
+            "-p",
+            "parameters",
+            "--param",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A parameter of the recipe; repeatable.",
+        ),
+        option(
+            "--params",
+            "parameter_files",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Parameters from a YAML or JSON object.",
+        ),
+        option(
+            "-m", "--model", metavar="PROVIDER/MODEL", help="The model, whatever the recipe says."
+        ),
         option("--agent", metavar="NAME", help="build, plan, explore, review, or one of your own."),
-        option("--repo", "repos", multiple=True, metavar="PATH|@FILE",
-               help="The repository to work on; repeatable; @FILE holds one a line."),
+        option(
+            "--repo",
+            "repos",
+            multiple=True,
+            metavar="PATH|@FILE",
+            help="The repository to work on; repeatable; @FILE holds one a line.",
+        ),
         option("--ref", metavar="REF", help="The commit to start from, whatever the recipe says."),
-        option("--limit", "limits", multiple=True, metavar="KEY=VALUE",
-               help="steps, tool_calls, tokens, cost_usd, seconds, working_seconds, output_tokens."),
+        option(
+            "--limit",
+            "limits",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="steps, tool_calls, tokens, cost_usd, seconds, working_seconds, output_tokens.",
+        ),
         option("--only", multiple=True, metavar="GLOB", help="Only items whose key matches."),
-        option("--allow", multiple=True, metavar="PERM:PATTERN", help="A permission rule, after all others."),
-        option("--deny", multiple=True, metavar="PERM:PATTERN", help="A permission rule, after all others."),
-        option("--config", type=click.Path(path_type=Path), metavar="FILE",
-               help="One more configuration file; wins over the others."),
-        option("--trust-repo", is_flag=True,
-               help="Take the repository's own harness.jsonc like yours."),
-        option("--no-repo-config", "repo_config", flag_value=False, default=True, type=bool,
-               help="Leave the repository's harness.jsonc out."),
-    )  # fmt: skip
+        option(
+            "--allow",
+            multiple=True,
+            metavar="PERM:PATTERN",
+            help="A permission rule, after all others.",
+        ),
+        option(
+            "--deny",
+            multiple=True,
+            metavar="PERM:PATTERN",
+            help="A permission rule, after all others.",
+        ),
+        option(
+            "--config",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="One more configuration file; wins over the others.",
+        ),
+        option(
+            "--trust-repo", is_flag=True, help="Take the repository's own harness.jsonc like yours."
+        ),
+        option(
+            "--no-repo-config",
+            "repo_config",
+            flag_value=False,
+            default=True,
+            type=bool,
+            help="Leave the repository's harness.jsonc out.",
+        ),
+    )
     for decorator in reversed(decorators):
         command = decorator(command)
     return command

@@ -1,5 +1,6 @@
 """`harness-batch query`: read-only SQL over the history, or over one run."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,8 @@ def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
 def _text(value: object, null: str = "NULL") -> str:
     if value is None:
         return null
-    return "".join(char if char.isprintable() else " " for char in str(value))
+    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 _FORMS = {"table": _table, "csv": _csv, "json": _json, "markdown": _markdown}

@@ -43,9 +43,9 @@ def _row(folder: "RunFolder") -> dict[str, Any]:
         if isinstance(event.payload, RunFinished):
             run = event.payload.run
     return {
-        "run_id": folder.run_id(),
+        "run_id": folder.run_id() or folder.path.name,
         "folder": str(folder.path),
-        "started_at": run.started_at if run else None,
+        "started_at": run.started_at if run else "never started",
         "exit_code": run.exit_code if run else None,
         "sessions": dict(Counter(s.status or "unfinished" for s in earlier.sessions.values())),
     }

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
+from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
+from harness_batch.engine.compactor import Compactor
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.loop import Loop
 from harness_batch.engine.project_files import attached, project_notes
@@ -26,6 +28,8 @@ class Agenda:
 
     item: Item
     model: Model
+    small_model: Model
+    """Writes summaries; the same as `model` where none is named."""
     tools: tuple[Tool, ...]
     policy: Policy
     notes: tuple[str, ...]
@@ -43,31 +47,50 @@ def converse(
     """The conversation, ready to run, and the user's prompt to run it with."""
     recipe = agenda.item.recipe
     runner = _runner(agenda, site, log, spend)
-    transcript = Transcript(log, str(agenda.model.ref), agenda.item.agent.name)
     stepper = Stepper(
         log=log,
         model=agenda.model,
         system=_system(agenda, site),
-        transcript=transcript,
+        transcript=Transcript(log, str(agenda.model.ref), agenda.item.agent.name),
         runner=runner,
         spend=spend,
         stop=stop,
         temperature=_temperature(agenda.item),
-    )
-    loop = Loop(
-        stepper=stepper,
-        transcript=transcript,
-        runner=runner,
-        spend=spend,
-        on_denial=recipe.on_denial,
-        needs_final_output=recipe.response_schema is not None,
     )
     prompt = user_prompt(
         recipe.prompt,
         context=attached(site.workspace.root, recipe.context),
         schema_wanted=recipe.response_schema is not None,
     )
+    loop = Loop(
+        stepper=stepper,
+        transcript=stepper.transcript,
+        runner=runner,
+        spend=spend,
+        compactor=Compactor(
+            stepper.transcript, stepper, _summariser(agenda, stepper), spend, prompt
+        ),
+        on_denial=recipe.on_denial,
+        needs_final_output=recipe.response_schema is not None,
+    )
     return loop, prompt
+
+
+def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
+    """The small model, without tools; what it says is part of the session's record."""
+    model = agenda.small_model
+    idle = evolve(stepper.runner, tools={})
+    return Stepper(
+        log=stepper.log,
+        model=model,
+        system=(SUMMARY_SYSTEM,),
+        transcript=Transcript(stepper.log, str(model.ref), "compaction"),
+        runner=idle,
+        spend=stepper.spend,
+        stop=stepper.stop,
+        purpose="compaction",
+        most_output_tokens=SUMMARY_TOKENS,
+    )
 
 
 def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRunner:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from attrs import define, field
 
+from harness_batch.engine.compactor import Compactor
 from harness_batch.engine.endings import Broke, Ending, Stopped
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.step import Stepper
@@ -12,6 +13,7 @@ from harness_batch.engine.transcript import Transcript
 from harness_batch.engine.turns import (
     LAST_STEP_NOTE,
     AskModel,
+    MakeRoom,
     Remind,
     Situation,
     Stop,
@@ -29,6 +31,7 @@ class Loop:
     transcript: Transcript
     runner: ToolRunner
     spend: Spend
+    compactor: Compactor
     on_denial: Literal["continue", "fail"] | int = "continue"
     needs_final_output: bool = False
     reminders: int = field(default=0)
@@ -43,6 +46,9 @@ class Loop:
                 case Remind(text=text):
                     self.reminders += 1
                     self.transcript.say(text, synthetic=True)
+                case MakeRoom():
+                    if (failed := await self._make_room(overflowed=False)) is not None:
+                        return failed
                 case AskModel(last=last):
                     if last and self.spend.steps:
                         self.transcript.say(LAST_STEP_NOTE, synthetic=True)
@@ -53,9 +59,19 @@ class Loop:
     async def _ask(self, *, last: bool) -> Ending | None:
         try:
             outcome = await self.stepper.take(last=last)
+        except ContextOverflow:
+            return await self._make_room(overflowed=True)
         except ProviderError as error:
             return broke(error)
+        self.compactor.just_made_room = False
         return outcome if isinstance(outcome, Stopped) else None
+
+    async def _make_room(self, *, overflowed: bool) -> Ending | None:
+        reply = self.transcript.newest_reply()
+        try:
+            return await self.compactor.make_room(reply, overflowed=overflowed)
+        except ProviderError as error:
+            return broke(error)
 
     def _situation(self) -> Situation:
         reply: Turn | None = self.transcript.newest_reply()
@@ -70,6 +86,7 @@ class Loop:
             final_output=self.runner.final_output,
             needs_final_output=self.needs_final_output,
             reminders=self.reminders,
+            window_full=self.compactor.window_full(reply),
             over_tool_calls=self.runner.over_limit,
         )
 

@@ -14,7 +14,7 @@ from harness_batch.events import ModelCallClosed, ModelCallOpened
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef, TokenUsage
 from harness_batch.models.pricing import cost
-from harness_batch.records import ModelCall
+from harness_batch.records import ModelCall, Purpose
 
 
 @frozen
@@ -35,6 +35,7 @@ class ModelCalls:
     spend: Spend
     ref: ModelRef
     prices: Prices | None
+    purpose: Purpose = "step"
 
     def open(self, message_id: str, allowance: Allowance, characters: int, tries: int) -> OpenCall:
         """Write the intent down; only then may the request be sent."""
@@ -43,7 +44,7 @@ class ModelCalls:
             session_id=self.log.session_id,
             attempt_id=self.log.attempt_id,
             message_id=message_id,
-            purpose="step",
+            purpose=self.purpose,
             provider=self.ref.provider,
             request_model=self.ref.model,
             step=self.spend.steps,
@@ -78,7 +79,7 @@ class ModelCalls:
     def _settle(
         self, call: OpenCall, parts: StreamParts, usage: TokenUsage | None, usd: Decimal | None
     ) -> Decimal:
-        if usage is not None:
+        if usage is not None and self.purpose == "step":
             self.spend.learn(call.characters, usage)
         if parts.started or parts.consumed or parts.finish:
             return self.spend.settle(call.allowance, usage, usd)

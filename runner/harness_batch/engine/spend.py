@@ -50,10 +50,17 @@ class Spend:
     unpriced_calls: int = 0
     tokens_per_character: float = field(default=FIRST_TOKENS_PER_CHARACTER)
 
-    def allow(self, characters: int, info: ModelInfo) -> Allowance | Stopped:
-        """Reserve a call with a request of that many characters, or say which limit forbids it."""
+    def allow(
+        self, characters: int, info: ModelInfo, most: int | None = None
+    ) -> Allowance | Stopped:
+        """Reserve a call with a request of that many characters, or say which limit forbids it.
+
+        `most` bounds its output tokens further.
+        """
         estimate = ceil(characters * self.tokens_per_character)
         output = self._output_ceiling(estimate, info)
+        if most is not None:
+            output = min(output, most)
         if self.limits.tokens is not None:
             room = self.limits.tokens - self.tokens - estimate
             if room < LEAST_OUTPUT_TOKENS:

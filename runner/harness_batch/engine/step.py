@@ -18,6 +18,7 @@ from harness_batch.engine.transcript import Draft, Transcript
 from harness_batch.errors import NetworkFailure, ProviderError
 from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
 from harness_batch.models.protocol import Model, ModelRequest, ToolCall
+from harness_batch.records import Purpose
 
 REDOS = 1
 """How often a step is asked for again whose reply broke off before anything was executed."""
@@ -44,13 +45,17 @@ class Stepper:
     spend: Spend
     stop: StopSignal
     temperature: float | None = None
+    purpose: Purpose = "step"
+    most_output_tokens: int | None = None
     chance: random.Random = field(factory=random.Random)
     calls: ModelCalls = field(init=False)
     fixed_characters: int = field(init=False)
     """Size of system prompt and tools: what every request carries beside the transcript."""
 
     def __attrs_post_init__(self) -> None:
-        self.calls = ModelCalls(self.log, self.spend, self.model.ref, self.model.info.prices)
+        self.calls = ModelCalls(
+            self.log, self.spend, self.model.ref, self.model.info.prices, self.purpose
+        )
         self.fixed_characters = sum(map(len, self.system)) + sum(
             len(spec.description) + len(str(spec.parameters)) for spec in self.runner.specs
         )
@@ -60,15 +65,24 @@ class Stepper:
 
         Raises: ProviderError when the provider failed and trying again is pointless.
         """
+        self.spend.steps += self.purpose == "step"
+        outcome: Turn | Stopped | None = None
+        try:
+            outcome = await self._until_answered(last=last)
+        finally:
+            if not isinstance(outcome, Turn):
+                # Steps are replies; there was none.
+                self.spend.steps -= self.purpose == "step"
+        return outcome
+
+    async def _until_answered(self, *, last: bool) -> Turn | Stopped:
         tries, redos = 0, 0
         while True:
             characters = self.transcript.size + self.fixed_characters
-            allowance = self.spend.allow(characters, self.model.info)
+            allowance = self.spend.allow(characters, self.model.info, self.most_output_tokens)
             if isinstance(allowance, Stopped):
                 return allowance
             tries += 1
-            if tries == 1:
-                self.spend.steps += 1
             match await self._attempt(allowance, characters, tries, last=last):
                 case Turn() as turn:
                     return turn
@@ -84,10 +98,11 @@ class Stepper:
     ) -> Turn | BrokenOff:
         draft = self.transcript.reply()
         draft.add(StepStart(step=self.spend.steps))
-        await self.log.log.sync()
         call = self.calls.open(draft.message.id, allowance, characters, tries)
         reply = Reply(self.model, self.runner, draft, last)
         try:
+            # The intent must be on the disk before money can be spent on it.
+            await self.log.log.sync()
             await reply.read(self._request(allowance, last=last))
         except BaseException:
             self.calls.abort(call)

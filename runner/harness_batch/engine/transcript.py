@@ -1,5 +1,7 @@
 """What was said so far, and the reply that is being written; every change is an event."""
 
+from collections.abc import Sequence
+
 from attrs import define, evolve, field
 
 from harness_batch.engine.log import AttemptLog
@@ -12,6 +14,7 @@ from harness_batch.events import (
 )
 from harness_batch.ids import new_id
 from harness_batch.messages import (
+    Compaction,
     Completed,
     Failed,
     FinishReason,
@@ -115,6 +118,17 @@ class Transcript:
         self.turns.append(turn)
         self.size += sum(characters(part.body) for part in turn.parts)
 
+    def replace(self, turns: Sequence[Turn]) -> None:
+        """Show the model these turns from now on; the journal keeps what was said."""
+        self.turns[:] = turns
+        self.size = sum(characters(part.body) for turn in turns for part in turn.parts)
+
+    def compact(self, last: Turn, summary: str) -> None:
+        """Add the message that stands for everything up to `last`."""
+        draft = self._draft("user")
+        draft.add(Compaction(replaces_up_to=last.message.id, summary=summary))
+        self.keep(draft.finish(None))
+
     def newest_reply(self) -> Turn | None:
         """The last turn when it is the model's."""
         last = self.turns[-1] if self.turns else None
@@ -137,7 +151,7 @@ class Transcript:
 def characters(body: PartBody) -> int:
     """How much a part adds to a request."""
     match body:
-        case Text(text=text) | Reasoning(text=text):
+        case Text(text=text) | Reasoning(text=text) | Compaction(summary=text):
             return len(text)
         case ToolUse(name=name, state=state):
             return len(name) + _state_characters(state)

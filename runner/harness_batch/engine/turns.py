@@ -29,6 +29,11 @@ class AskModel:
 
 
 @frozen
+class MakeRoom:
+    """The window is full: prune or summarise, then decide again."""
+
+
+@frozen
 class Remind:
     """Say this to the model, then decide again."""
 
@@ -42,7 +47,7 @@ class Stop:
     ending: Ending
 
 
-Next: TypeAlias = AskModel | Remind | Stop
+Next: TypeAlias = AskModel | MakeRoom | Remind | Stop
 
 
 @frozen(kw_only=True)
@@ -63,6 +68,8 @@ class Situation:
     """Accepted arguments of `final_output`, as JSON text."""
     needs_final_output: bool = False
     reminders: int = 0
+    window_full: bool = False
+    """The newest report says that the next request may not fit."""
     over_tool_calls: bool = False
     """A call was refused because `limits.tool_calls` was used up."""
 
@@ -88,7 +95,7 @@ def _after(now: Situation, reply: Turn) -> Next:
     if cut is not None:
         return Stop(cut)
     if reply.tool_uses():
-        return _ask(now)
+        return MakeRoom() if now.window_full and not _out_of_steps(now) else _ask(now)
     if not now.needs_final_output:
         return Stop(Answered(reply.text()))
     if now.reminders < MAX_SCHEMA_REMINDERS:

@@ -15,25 +15,12 @@ from typing import Literal
 
 from attrs import frozen
 
-from harness_batch.messages import (
-    Compaction,
-    Completed,
-    Failed,
-    JsonObject,
-    Pending,
-    Reasoning,
-    Running,
-    Text,
-    ToolUse,
-    Turn,
-)
+from harness_batch.messages import Compaction, JsonObject, Reasoning, Text, ToolUse, Turn
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
 from harness_batch.models.protocol import ModelRequest, ToolSpec
+from harness_batch.models.tool_uses import answer, arguments
 
 CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
-INTERRUPTED = "interrupted before it finished; its effect is unknown"
-"""What the model reads of a tool call that has no result."""
-NO_OUTPUT = "(no output)"
 
 Side = Literal["user", "assistant"]
 _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -177,31 +164,22 @@ def _tool(tool: ToolSpec) -> JsonObject:
 
 
 def _use(use: ToolUse) -> JsonObject:
-    match use.state:
-        case Pending():
-            arguments: JsonObject = {}
-        case Running(input=given) | Completed(input=given) | Failed(input=given):
-            arguments = given
     return {
         "type": "tool_use",
         "id": _legal_id(use.call_id),
         "name": use.name,
-        "input": arguments,
+        "input": arguments(use.state),
     }
 
 
 def _result(use: ToolUse) -> JsonObject:
-    result: JsonObject = {"type": "tool_result", "tool_use_id": _legal_id(use.call_id)}
-    match use.state:
-        case Completed(output=output):
-            result["content"] = output if output.strip() else NO_OUTPUT
-        case Failed(error=error):
-            result["content"] = error if error.strip() else "failed"
-            result["is_error"] = True
-        case Pending() | Running():
-            result["content"] = INTERRUPTED
-            result["is_error"] = True
-    return result
+    text, failed = answer(use.state)
+    result: JsonObject = {
+        "type": "tool_result",
+        "tool_use_id": _legal_id(use.call_id),
+        "content": text,
+    }
+    return {**result, "is_error": True} if failed else result
 
 
 def _legal_id(call_id: str) -> str:

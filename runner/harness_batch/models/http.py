@@ -1,21 +1,16 @@
 """One session's HTTP line to its provider: one POST, its reply in batches of bytes, typed errors.
 
-HTTP/1.1 only (a cancelled HTTP/2 stream is never reset by the libraries at hand), one client per
-session (a pool shared by many sessions walks all its connections at every request), one TLS
-context for all. Nothing is followed, stored or taken from `.netrc`. Every wait has an end.
+One client per session: a pool shared by many sessions walks all its connections at every request.
+Nothing is followed, stored or taken from `.netrc`. Every wait has an end.
 """
 
-import functools
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 import httpx
 import trio
-import truststore
 from attrs import frozen
 
 from harness_batch import __version__
@@ -29,10 +24,9 @@ from harness_batch.errors import (
     UsageError,
 )
 from harness_batch.models import refusals
-from harness_batch.models.paced import Batches, PacedBackend, PacedStream
+from harness_batch.models.paced import Batches, PacedStream
+from harness_batch.models.transport import Transport
 
-KEEPALIVE_SECONDS = 60.0
-"""An idle connection is not used again after that long."""
 REFUSAL_BYTES = 64 * 1024
 REFUSAL_SECONDS = 10.0
 """How much of an error's body is read, and for how long."""
@@ -47,12 +41,6 @@ LOST = (
     httpx.DecodingError,
 )
 """How a connection fails."""
-
-
-@functools.cache
-def _tls() -> ssl.SSLContext:
-    """The one TLS context: certificates of the system, SSL_CERT_FILE honoured."""
-    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @frozen
@@ -86,7 +74,7 @@ class Line:
         self._url = _checked(url, settings.name)
         self._key_hint = key_hint
         self._client = httpx.AsyncClient(
-            transport=_Transport(_pool(url)),
+            transport=Transport(url),
             headers={
                 "accept": "text/event-stream",
                 "accept-encoding": "identity",
@@ -112,22 +100,18 @@ class Line:
         Raises: ProviderError when there is no event stream.
         """
         response = await self._send(body)
+        network = response.extensions["network_stream"]
+        assert isinstance(network, PacedStream)
+        encoded = response.headers.get("content-encoding", "identity") != "identity"
+        batches = Batches(response.aiter_bytes() if encoded else response.aiter_raw(), network)
         try:
             kind = response.headers.get("content-type", "text/event-stream")
             if response.status_code != 200 or "text/event-stream" not in kind.lower():
-                raise await self._refusal(response, kind)
-            encoded = response.headers.get("content-encoding", "identity") != "identity"
-            pieces = response.aiter_bytes() if encoded else response.aiter_raw()
-            network = response.extensions["network_stream"]
-            assert isinstance(network, PacedStream)
-            batches = Batches(pieces, network)
-            try:
-                yield Answer(response.status_code, batches)
-            finally:
-                with trio.CancelScope(shield=True):
-                    await batches.aclose()
+                raise await self._refusal(response, kind, batches)
+            yield Answer(response.status_code, batches)
         finally:
             with trio.CancelScope(shield=True):
+                await batches.aclose()
                 await response.aclose()
 
     def failed(self, error: Exception) -> ProviderError:
@@ -141,6 +125,9 @@ class Line:
                 kind, text = ProviderTimeout, f"no connection to {host} within {within}"
             case httpcore.TimeoutException():
                 kind, text = ProviderTimeout, f"{host} does not take the request"
+            case httpcore.ConnectError() if "CERTIFICATE_VERIFY_FAILED" in why:
+                kind = ProtocolBroken  # trying again does not help
+                text = f"the certificate of {host} is not trusted (SSL_CERT_FILE adds one): {why}"
             case httpcore.ConnectError():
                 text = f"cannot connect to {host}: {why}"
             case httpcore.ProxyError():
@@ -172,8 +159,10 @@ class Line:
         except LOST as error:
             raise self.failed(error) from error
 
-    async def _refusal(self, response: httpx.Response, kind: str) -> ProviderError:
-        body = await _head(response)
+    async def _refusal(
+        self, response: httpx.Response, kind: str, batches: Batches
+    ) -> ProviderError:
+        body = await _head(batches)
         status = response.status_code
         if 300 <= status < 400:
             target = refusals.one_line(response.headers.get("location", "nowhere"))
@@ -191,90 +180,6 @@ class Line:
         return self.refused(refusal)
 
 
-class _Transport(httpx.AsyncBaseTransport):
-    """httpx on our own pool: its transports take no network backend. Raises httpcore's errors."""
-
-    def __init__(self, pool: httpcore.AsyncConnectionPool) -> None:
-        self._pool = pool
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        url = request.url
-        response = await self._pool.handle_async_request(
-            httpcore.Request(
-                request.method,
-                httpcore.URL(
-                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-                ),
-                headers=request.headers.raw,
-                content=request.stream,
-                extensions=request.extensions,
-            )
-        )
-        return httpx.Response(
-            response.status,
-            headers=response.headers,
-            stream=_Body(response),
-            extensions=response.extensions,
-        )
-
-    async def aclose(self) -> None:
-        await self._pool.aclose()
-
-
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, response: httpcore.Response) -> None:
-        self._response = response
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._response.aiter_stream()
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
-
-
-def _pool(url: str) -> httpcore.AsyncConnectionPool:
-    tls = _tls() if url.startswith("https:") else None
-    proxy = _proxy_for(url)
-    if proxy is None:
-        return httpcore.AsyncConnectionPool(
-            ssl_context=tls,
-            keepalive_expiry=KEEPALIVE_SECONDS,
-            network_backend=PacedBackend(),
-        )
-    return httpcore.AsyncHTTPProxy(
-        proxy_url=httpcore.URL(
-            scheme=proxy.url.raw_scheme,
-            host=proxy.url.raw_host,
-            port=proxy.url.port,
-            target=b"/",
-        ),
-        proxy_auth=proxy.raw_auth,
-        proxy_ssl_context=_tls() if proxy.url.scheme == "https" else None,
-        ssl_context=tls,
-        keepalive_expiry=KEEPALIVE_SECONDS,
-        network_backend=PacedBackend(),
-    )
-
-
-def _proxy_for(url: str) -> httpx.Proxy | None:
-    """The proxy that the environment names for this URL (HTTPS_PROXY, ALL_PROXY, NO_PROXY ...)."""
-    parts = urlsplit(url)
-    proxies = getproxies()
-    address = proxies.get(parts.scheme) or proxies.get("all")
-    host = parts.hostname or ""
-    # The standard library does not know that `[::1]` in NO_PROXY means ::1.
-    exempt = {name.strip().strip("[]") for name in proxies.get("no", "").split(",")}
-    if not address or host in exempt or proxy_bypass(host):
-        return None
-    try:
-        proxy = httpx.Proxy(address if "://" in address else f"http://{address}")
-    except (ValueError, httpx.InvalidURL):
-        raise UsageError(f"the proxy in {parts.scheme.upper()}_PROXY is not a URL") from None
-    if proxy.url.scheme not in {"http", "https"}:
-        raise UsageError(f"{proxy.url.scheme} proxies are not supported; use an HTTP proxy")
-    return proxy
-
-
 def _checked(url: str, provider: str) -> str:
     try:
         parts = urlsplit(url)
@@ -288,14 +193,12 @@ def _checked(url: str, provider: str) -> str:
     return url
 
 
-async def _head(response: httpx.Response) -> bytes:
+async def _head(batches: Batches) -> bytes:
     pieces: list[bytes] = []
     with trio.move_on_after(REFUSAL_SECONDS):
         try:
-            async for piece in response.aiter_raw():
-                pieces.append(piece)
-                if sum(map(len, pieces)) > REFUSAL_BYTES:
-                    break
+            while sum(map(len, pieces)) < REFUSAL_BYTES and (batch := await batches.next()):
+                pieces.extend(batch)
         except LOST:
             pass  # what arrived says more than that the rest did not
     return b"".join(pieces)[:REFUSAL_BYTES]

@@ -11,22 +11,11 @@ from typing import Literal
 
 from attrs import frozen
 
-from harness_batch.messages import (
-    Compaction,
-    Completed,
-    Failed,
-    JsonObject,
-    Pending,
-    Running,
-    Text,
-    ToolUse,
-    Turn,
-)
+from harness_batch.messages import Compaction, JsonObject, Text, ToolUse, Turn
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
 from harness_batch.models.protocol import ModelRequest, ToolSpec
+from harness_batch.models.tool_uses import answer, arguments
 
-INTERRUPTED = "interrupted before it finished; its effect is unknown"
-NO_OUTPUT = "(no output)"
 GO_ON = "(go on)"
 """The user's word where the transcript has none and the wire wants one."""
 
@@ -138,21 +127,12 @@ def _tool(tool: ToolSpec) -> JsonObject:
 
 
 def _call(use: ToolUse) -> JsonObject:
-    match use.state:
-        case Pending():
-            arguments: JsonObject = {}
-        case Running(input=given) | Completed(input=given) | Failed(input=given):
-            arguments = given
-    function = {"name": use.name, "arguments": encode(arguments).decode()}
+    function = {"name": use.name, "arguments": encode(arguments(use.state)).decode()}
     return {"id": use.call_id, "type": "function", "function": function}
 
 
 def _result(use: ToolUse) -> JsonObject:
-    match use.state:
-        case Completed(output=output):
-            content = output if output.strip() else NO_OUTPUT
-        case Failed(error=error):
-            content = f"error: {error}"
-        case Pending() | Running():
-            content = f"error: {INTERRUPTED}"
+    text, failed = answer(use.state)
+    # There is no field that says so.
+    content = f"error: {text}" if failed else text
     return {"role": "tool", "tool_call_id": use.call_id, "content": content}

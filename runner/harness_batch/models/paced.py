@@ -21,7 +21,7 @@ from typing import Any
 import httpcore
 import trio
 
-BURST_SECONDS = 0.03
+BURST_SECONDS = 0.04
 """How long the socket is left alone after a read that gave little."""
 UNPACED_SECONDS = 0.05
 """How long a reply is read as fast as it comes."""

@@ -67,7 +67,6 @@ class ScriptedModel:
 
     async def aclose(self) -> None:
         """There is no connection."""
-        await trio.lowlevel.checkpoint()
 
     def _input_tokens(self, request: ModelRequest) -> int:
         fixed = sum(map(len, request.system)) + sum(

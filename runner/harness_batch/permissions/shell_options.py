@@ -186,11 +186,11 @@ def _git(words: Sequence[Word]) -> list[str]:
         found += [option] if option[:2] in ("-c", "--") and option != "--no-pager" else []
         place += 2 if value in GIT_VALUES else 1
     rest = [word.value or "" for word in words[place:]]
-    subcommand = rest[0] if rest else ""
+    subcommand = next(iter(rest), "")
     if subcommand in _GIT_SUBCOMMANDS:
         found.append(subcommand)
     risk = Risk(_GIT_LETTERS.get(subcommand, ""), _GIT_LONG)
-    found += [option for word in rest[1:] if (option := _option(word, risk))]
+    found += [risky for word in rest[1:] if (risky := _option(word, risk))]
     return list(dict.fromkeys(found))
 
 

@@ -173,6 +173,7 @@ class _Planning:
             repo=str(at.base.path),
             ref=at.base.ref,
             base_sha=at.base.base_sha,
+            small_model=decided.small,
             refusal=decided.refusal,
         )
 

@@ -35,6 +35,8 @@ class Item:
     ref: str
     base_sha: str | None
     """The pinned base commit; None for a repository without a commit."""
+    small_model: ModelRef | None = None
+    """Writes summaries; None: the model itself."""
     refusal: str | None = None
     """Why the session must end `errored` before any model call: a model that is not granted."""
 

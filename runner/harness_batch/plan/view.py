@@ -142,8 +142,24 @@ def _group(items: tuple[Item, ...]) -> Iterator[str]:
     if first.refusal:
         yield shown(f"  refused     {first.refusal}")
     yield "  permissions (the last match wins; no match is denied)"
-    for rule in first.rules:
-        yield shown(f"    {rule.action:5}  {rule.permission}: {rule.pattern}   [{rule.source}]")
+    yield from _rules_text(first.rules)
+
+
+def _rules_text(rules: tuple[Rule, ...]) -> Iterator[str]:
+    """One line a rule; a run of default denies (files that hold secrets) is one line together."""
+    for (secret, permission), run in groupby(rules, key=_guard):
+        alike = tuple(run)
+        if secret and len(alike) > 1:
+            some = ", ".join(rule.pattern for rule in alike[:3])
+            told = f"{len(alike)} patterns of secrets, {some} ..."
+            yield f"    deny   {permission}: {told}   [default]"
+            continue
+        for rule in alike:
+            yield shown(f"    {rule.action:5}  {rule.permission}: {rule.pattern}   [{rule.source}]")
+
+
+def _guard(rule: Rule) -> tuple[bool, str]:
+    return rule.source == "default" and rule.action == "deny", rule.permission
 
 
 def _limits_text(limits: Limits) -> str:

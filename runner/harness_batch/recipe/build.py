@@ -1,9 +1,13 @@
-"""From a checked document to the frozen record: nothing is decided here, only given its type."""
+"""From a checked document to the frozen record: nothing is decided here, only given its type.
 
+What the document does not say keeps the record's own default, so that no default is stated twice.
+"""
+
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeVar
 
+from attrs import evolve
 from cattrs import Converter
 
 from harness_batch.limits import Limits
@@ -19,10 +23,9 @@ from harness_batch.recipe.record import (
     SandboxWish,
     WorkspaceWish,
 )
-from harness_batch.recipe.source_map import SourceMap
+from harness_batch.recipe.source_map import Json, SourceMap
 from harness_batch.rules import Rule
 
-_Record = TypeVar("_Record")
 _SCRIPTED = "scripted/"
 
 
@@ -41,67 +44,84 @@ def rules_of(document: JsonObject, source: SourceMap) -> tuple[Rule, ...]:
     """The declared permissions in written order, each with its own line as source."""
     rules = []
     for permission, value in document.get("permissions", {}).items():
-        patterns = {"*": value} if isinstance(value, str) else value
+        patterns: JsonObject = {"*": value} if isinstance(value, str) else value
         for pattern, action in patterns.items():
             line = source.key_place(("permissions", permission, pattern)).line
             rules.append(Rule(permission, pattern, action, f"recipe:{source.file}:{line}"))
     return tuple(rules)
 
 
-def recipe_of(
-    document: JsonObject, *, file: Path, name: str, folder: Path, rules: tuple[Rule, ...]
-) -> Recipe:
-    """The record of a document that is valid, normalised and rendered."""
-    prompt, instructions = document.get("prompt", ""), document.get("instructions", "")
-    if not prompt.strip():  # goose allows a recipe of instructions alone; models want a message
-        prompt, instructions = instructions, ""
-    small = document.get("small_model")
-    return Recipe(
-        file=file,
-        name=name,
-        title=document.get("title", ""),
-        description=document.get("description", ""),
-        instructions=instructions,
-        prompt=prompt,
-        models=tuple(_model(text, folder) for text in document.get("model", ())),
-        small_model=None if small is None else _model(small, folder),
-        agent=document.get("agent", "build"),
-        temperature=document.get("settings", {}).get("temperature"),
-        permissions=rules,
-        on_denial=document.get("on_denial", "continue"),
-        sandbox=_sandbox(document.get("sandbox", {})),
-        env=tuple(document.get("env", ())),
-        workspace=_record(document.get("workspace", {}), WorkspaceWish),
-        limits=_record(document.get("limits", {}), Limits),
-        context=tuple(document.get("context", ())),
-        checks=tuple(_record(check, Check) for check in document.get("checks", ())),
-        expect=_record(document.get("expect", {}), Expectations),
-        patch=_record(document.get("patch", {}), PatchRules),
-        response_schema=document.get("response", {}).get("json_schema"),
-        extensions=tuple(
-            Extension(type="builtin", name=extension["name"])
-            for extension in document.get("extensions", ())
-            if served(extension)
-        ),
-    )
+def fields_of(part: JsonObject, folder: Path) -> JsonObject:
+    """The record's fields that a part of a valid, normalised and rendered document says."""
+    return {name: make(part[key], folder) for key, (name, make) in _FIELDS.items() if key in part}
 
 
-def _record(value: JsonObject, kind: type[_Record]) -> _Record:
-    return _CONVERTER.structure(value, kind)
+def with_a_message(recipe: Recipe) -> Recipe:
+    """Make instructions the message when there is no prompt: goose allows that, models do not."""
+    if recipe.prompt.strip():
+        return recipe
+    return evolve(recipe, prompt=recipe.instructions, instructions="")
 
 
-def _model(text: str, folder: Path) -> str:
+def _same(value: Json, _folder: Path) -> Json:
+    return value
+
+
+def _tuple(value: Json, _folder: Path) -> tuple[str, ...]:
+    return tuple(value)
+
+
+def _as(kind: Json) -> Callable[[Json, Path], Json]:
+    return lambda value, _folder: _CONVERTER.structure(value, kind)
+
+
+def _model(text: Json, folder: Path) -> str:
     if not text.startswith(_SCRIPTED):
-        return text
+        return str(text)
     return _SCRIPTED + str(folder / text.removeprefix(_SCRIPTED))
 
 
-def _sandbox(wish: JsonObject) -> SandboxWish:
-    network: Any = wish.get("network", "all")
-    return SandboxWish(
-        network=tuple(network) if isinstance(network, list) else network,
-        declared_network="network" in wish,
-        write=tuple(wish.get("write", ())),
-        need=tuple(wish.get("need", ())),
-        external=wish.get("external", False),
-    )
+def _models(texts: Json, folder: Path) -> tuple[str, ...]:
+    return tuple(_model(text, folder) for text in texts)
+
+
+def _temperature(settings: Json, _folder: Path) -> float | None:
+    return settings.get("temperature")  # type: ignore[no-any-return] # a number by the schema
+
+
+def _response(response: Json, _folder: Path) -> JsonObject | None:
+    return response.get("json_schema")  # type: ignore[no-any-return] # a mapping by the schema
+
+
+def _sandbox(wish: Json, _folder: Path) -> SandboxWish:
+    said: JsonObject = {k: tuple(v) if isinstance(v, list) else v for k, v in wish.items()}
+    return SandboxWish(**said, declared_network="network" in wish)
+
+
+def _extensions(entries: Json, _folder: Path) -> tuple[Extension, ...]:
+    names = (entry["name"] for entry in entries if served(entry))
+    return tuple(Extension(type="builtin", name=name) for name in names)
+
+
+_FIELDS: dict[str, tuple[str, Callable[[Json, Path], Json]]] = {
+    "title": ("title", _same),
+    "description": ("description", _same),
+    "instructions": ("instructions", _same),
+    "prompt": ("prompt", _same),
+    "model": ("models", _models),
+    "small_model": ("small_model", _model),
+    "agent": ("agent", _same),
+    "settings": ("temperature", _temperature),
+    "on_denial": ("on_denial", _same),
+    "sandbox": ("sandbox", _sandbox),
+    "env": ("env", _tuple),
+    "workspace": ("workspace", _as(WorkspaceWish)),
+    "limits": ("limits", _as(Limits)),
+    "context": ("context", _tuple),
+    "checks": ("checks", _as(tuple[Check, ...])),
+    "expect": ("expect", _as(Expectations)),
+    "patch": ("patch", _as(PatchRules)),
+    "response": ("response_schema", _response),
+    "extensions": ("extensions", _extensions),
+}
+"""Key of the document -> field of the record, and how its value is made."""

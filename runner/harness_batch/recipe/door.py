@@ -7,13 +7,12 @@ left out of the next, so that one mistake gives one message. A `RecipeSource` th
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from attrs import field, frozen
 
 from harness_batch.errors import Fault, FaultyInput
 from harness_batch.messages import JsonObject
-from harness_batch.recipe.build import recipe_of, rules_of
+from harness_batch.recipe.build import fields_of, rules_of, with_a_message
 from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.goose import normalised, unwrapped
 from harness_batch.recipe.json_text import read_json
@@ -21,8 +20,8 @@ from harness_batch.recipe.meaning import Subject, after_rendering, before_render
 from harness_batch.recipe.not_yet import refusals
 from harness_batch.recipe.parameters import declaration_faults, declared_parameters, resolved
 from harness_batch.recipe.record import Parameter, Recipe
-from harness_batch.recipe.schema import kind, schema_faults
-from harness_batch.recipe.source_map import Reading, SourceMap, Trail
+from harness_batch.recipe.schema import kind, recipe_schema, schema_faults
+from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
 from harness_batch.recipe.template_faults import (
     UNRENDERED,
     name_clashes,
@@ -46,21 +45,35 @@ def open_recipe(path: Path) -> "RecipeSource":
     reading = _read(path)
     document, source, faults = unwrapped(reading)
     of_schema, unsound = schema_faults(document, source)
-    faults += [*reading.faults, *of_schema]
+    misread = {(fault.line, fault.column) for fault in reading.faults}
+    faults += [*reading.faults, *(f for f in of_schema if (f.line, f.column) not in misread)]
     sound = {key: value for key, value in document.items() if key not in unsound}
     faults += refusals(sound, source)
     recipe, warnings = normalised(sound, source)
     faults += warnings
     folder = path.absolute().parent
-    keys = set(recipe) | (set() if unsound & _TASK else _TASK)
+    task_is_unclear = bool(unsound & _TASK or unsound - set(recipe_schema()["properties"]))
+    keys = set(recipe) | (set() if task_is_unclear else _TASK)
     faults += meaning_faults(Subject(recipe, source, folder, before_rendering), keys)
     faults += declaration_faults(recipe, source)
     templates = RecipeTemplates(folder)
     if not unsound & UNRENDERED:
         faults += name_clashes(recipe, source)
         faults += undefined_and_unused(recipe, source, templates)
-    warnings = _sorted(fault for fault in faults if fault.severity == "warning")
     _raise_errors(faults)
+    return _opened(recipe, source, templates, _sorted(faults), folder)
+
+
+def _opened(
+    recipe: JsonObject,
+    source: SourceMap,
+    templates: RecipeTemplates,
+    warnings: list[Fault],
+    folder: Path,
+) -> "RecipeSource":
+    path = source.file
+    templated = frozenset(str(trail[0]) for trail, _ in template_texts(recipe)) - UNRENDERED
+    constant = {key: value for key, value in recipe.items() if key not in templated}
     return RecipeSource(
         file=path,
         name=recipe.get("name", path.stem),
@@ -72,7 +85,8 @@ def open_recipe(path: Path) -> "RecipeSource":
         source=source,
         templates=templates,
         folder=folder,
-        templated=frozenset(str(trail[0]) for trail, _ in template_texts(recipe)) - UNRENDERED,
+        templated=templated,
+        constant=fields_of(constant, folder),
     )
 
 
@@ -116,7 +130,7 @@ class RecipeSource:
     document: JsonObject
     """Valid by the schema, goose's settings put where ours stand, `x-` keys dropped."""
     matrix: JsonObject | None
-    """The declaration as written; `rendered_matrix` has its templates rendered."""
+    """The declaration as written; it holds no templates."""
     rules: tuple[Rule, ...]
     """The declared permissions; keys are no templates, so all items have the same."""
     folder: Path = field()
@@ -124,6 +138,9 @@ class RecipeSource:
     _source: SourceMap = field(eq=False, repr=False)
     _templates: RecipeTemplates = field(eq=False, repr=False)
     _templated: frozenset[str] = field(repr=False)
+    """Top-level keys with templates in their texts."""
+    _constant: JsonObject = field(repr=False)
+    """Fields of the record that no template has a part in."""
 
     @property
     def declared(self) -> frozenset[str]:
@@ -147,33 +164,23 @@ class RecipeSource:
 
         Raises: FaultyInput for templates that fail with these values, and for what they make.
         """
-        document = {**self.document, **self._rendered(self._templated, variables)}
-        changed = {key: document[key] for key in self._templated}
+        changed = self._rendered(self._templated, variables)
         faults, unsound = schema_faults(changed, self._source)
-        sound = {key: value for key, value in document.items() if key not in unsound}
-        faults += refusals(sound, self._source) if "prompt" in changed or "model" in changed else ()
-        subject = Subject(sound, self._source, self.folder, after_rendering)
-        faults += meaning_faults(subject, set(changed) - unsound)
+        sound = {key: value for key, value in changed.items() if key not in unsound}
+        faults += refusals(sound, self._source)
+        subject = Subject({**self.document, **sound}, self._source, self.folder, after_rendering)
+        faults += meaning_faults(subject, set(sound))
         _raise_errors(faults)
-        return recipe_of(
-            document, file=self.file, name=self.name, folder=self.folder, rules=self.rules
-        )
-
-    def rendered_matrix(self, values: Mapping[str, object]) -> JsonObject | None:
-        """The matrix with its templates rendered; they see parameters only.
-
-        Raises: FaultyInput.
-        """
-        return (
-            self._rendered(frozenset({"matrix"}), values)["matrix"] if self.matrix else self.matrix
-        )
+        fields = {**self._constant, **fields_of(changed, self.folder)}
+        recipe = Recipe(file=self.file, name=self.name, permissions=self.rules, **fields)
+        return with_a_message(recipe)
 
     def _rendered(self, keys: frozenset[str], variables: Mapping[str, object]) -> JsonObject:
         self._templates.begin()
         seen = {**variables, "recipe_dir": str(self.folder)}
         faults: list[Fault] = []
 
-        def said(value: Any, trail: Trail) -> Any:
+        def said(value: Json, trail: Trail) -> Json:
             match value:
                 case str() if is_template(value):
                     text = self._templates.rendered(value, seen)
@@ -185,7 +192,8 @@ class RecipeSource:
                     return {key: said(inner, (*trail, key)) for key, inner in value.items()}
                 case list():
                     return [said(inner, (*trail, at)) for at, inner in enumerate(value)]
-            return value
+                case _:
+                    return value
 
         parts = {key: said(self.document[key], (key,)) for key in sorted(keys)}
         _raise_errors(faults)

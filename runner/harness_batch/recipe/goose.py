@@ -7,12 +7,11 @@ replies; `platform` extensions `developer` and `todo` were `builtin` ones before
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
 
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.schema import recipe_schema
-from harness_batch.recipe.source_map import Reading, SourceMap, Trail
+from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
 
 _OBJECTS = ("author", "settings", "response", "sandbox", "workspace", "limits", "expect", "patch")
 _LISTS = ("parameters", "extensions", "checks")
@@ -72,7 +71,7 @@ def _settings(recipe: JsonObject, source: SourceMap) -> Iterator[Fault]:
         yield source.key_fault(trail, message, "warning")
     turns = settings.pop("max_turns", None)
     if turns is not None:
-        limits: dict[str, Any] = recipe.setdefault("limits", {})
+        limits: dict[str, Json] = recipe.setdefault("limits", {})
         if "steps" not in limits or turns < limits["steps"]:
             limits["steps"] = turns
             source.stands_at(("limits", "steps"), ("settings", "max_turns"))

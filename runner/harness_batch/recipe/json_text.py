@@ -9,14 +9,16 @@ import json.decoder
 import math
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from attrs import define
 
 from harness_batch.errors import FaultyInput
-from harness_batch.recipe.source_map import MAX_DIGITS, Place, Reading, Trail
+from harness_batch.recipe.source_map import MAX_DIGITS, Json, Place, Reading, Trail
 
+_QUOTED: Callable[[str, int, bool], tuple[str, int]] = vars(json.decoder)["scanstring"]
+"""The standard library's scanner of a quoted text, from behind its first quote."""
 _BLANK = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORDS = {"true": True, "false": False, "null": None}
@@ -62,7 +64,7 @@ class _Scanner:
         """The error that ends the reading at `at`."""
         return self.reading.stopped(f"is no JSON: {message}", self.here())
 
-    def value(self, trail: Trail) -> Any:
+    def value(self, trail: Trail) -> Json:
         """The value that begins at `at`."""
         place = self.here()
         self.reading.enter(trail, place)
@@ -73,6 +75,11 @@ class _Scanner:
                 return self.sequence(trail)
             case '"':
                 return self.string()
+            case _:
+                return self.word_or_number(place)
+
+    def word_or_number(self, place: Place) -> Json:
+        """One of JSON's three words, else a number."""
         for word, value in _WORDS.items():
             if self.text.startswith(word, self.at):
                 self.at += len(word)
@@ -83,7 +90,7 @@ class _Scanner:
         """A quoted text."""
         place = self.here()
         try:
-            text, self.at = json.decoder.scanstring(self.text, self.at + 1, True)
+            text, self.at = _QUOTED(self.text, self.at + 1, True)
         except json.JSONDecodeError as error:
             self.at = error.pos
             raise self.refused(error.msg[:1].lower() + error.msg[1:]) from error
@@ -107,9 +114,9 @@ class _Scanner:
             return 0.0
         return value
 
-    def sequence(self, trail: Trail) -> list[Any]:
+    def sequence(self, trail: Trail) -> list[Json]:
         """The items between the brackets."""
-        items: list[Any] = []
+        items: list[Json] = []
         self.at += 1
         self.skip()
         if self.take("]"):
@@ -119,9 +126,9 @@ class _Scanner:
             if self.closed("]"):
                 return items
 
-    def mapping(self, trail: Trail) -> dict[str, Any]:
+    def mapping(self, trail: Trail) -> dict[str, Json]:
         """The entries between the braces; of a key that is there twice the first one stays."""
-        entries: dict[str, Any] = {}
+        entries: dict[str, Json] = {}
         self.at += 1
         self.skip()
         if self.take("}"):

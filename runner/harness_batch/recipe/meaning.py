@@ -1,4 +1,4 @@
-"""What a schema cannot say of a recipe: names, patterns, references and durations that mean something.
+"""What a schema cannot say of a recipe: names, patterns, references and durations that hold.
 
 Each check looks at some top-level keys, so that after rendering only those are looked at again
 whose texts were templates. Before rendering a text that is a template is passed over.
@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pathspec
 from attrs import frozen
 from jsonschema import Draft202012Validator, SchemaError
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
@@ -21,7 +21,7 @@ from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.recipe.durations import seconds
 from harness_batch.recipe.schema import did_you_mean
-from harness_batch.recipe.source_map import SourceMap, Trail, dotted
+from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
 from harness_batch.recipe.templates import is_template
 from harness_batch.rules import PERMISSIONS
 
@@ -103,7 +103,7 @@ def _permissions(subject: Subject) -> Iterator[Fault]:
 
 def _durations(subject: Subject) -> Iterator[Fault]:
     document = subject.document
-    found: list[tuple[Trail, Any]] = [
+    found: list[tuple[Trail, Json]] = [
         (("limits", key), document["limits"][key])
         for key in ("seconds", "working_seconds")
         if key in document.get("limits", {})
@@ -114,6 +114,8 @@ def _durations(subject: Subject) -> Iterator[Fault]:
         if "timeout" in check
     ]
     for trail, value in found:
+        if isinstance(value, str) and not subject.settled(value):
+            continue
         try:
             seconds(value)
         except ValueError as error:
@@ -191,16 +193,13 @@ def _answer_schema(subject: Subject) -> Iterator[Fault]:
     here: Trail = ("response", "json_schema")
     if schema is None:
         return
-    if schema.get("type", "object") != "object":
-        message = "`response.json_schema` must describe an object (`type: object`)"
-        yield subject.source.fault((*here, "type"), message)
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         trail = (*here, *error.absolute_path)
         yield subject.source.fault(trail, f"`{dotted(trail)}` is no JSON Schema: {error.message}")
         return
-    resolver = Registry().resolver_with_root(Resource(schema, DRAFT202012))
+    resolver = Registry().resolver_with_root(DRAFT202012.create_resource(schema))
     for trail, reference in _references(schema, here):
         try:
             resolver.lookup(reference)
@@ -209,7 +208,7 @@ def _answer_schema(subject: Subject) -> Iterator[Fault]:
             yield subject.source.fault(trail, message)
 
 
-def _references(value: Any, trail: Trail) -> Iterator[tuple[Trail, str]]:
+def _references(value: Json, trail: Trail) -> Iterator[tuple[Trail, str]]:
     if isinstance(value, dict):
         for key, inner in value.items():
             if key in ("$ref", "$dynamicRef") and isinstance(inner, str):

@@ -5,20 +5,19 @@ A capability that arrives takes its line away, and nothing else.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
-from harness_batch.recipe.source_map import SourceMap, Trail
+from harness_batch.recipe.source_map import Json, SourceMap, Trail
 
 _COMMAND = re.compile(r"/[A-Za-z][\w-]*(?:\s|$)")
 
 
-def _always(_value: Any) -> bool:
+def _always(_value: Json) -> bool:
     return True
 
 
-_REFUSED: tuple[tuple[Trail, Callable[[Any], bool], str], ...] = (
+_REFUSED: tuple[tuple[Trail, Callable[[Json], bool], str], ...] = (
     (("team",), _always, "`team`"),
     (("protocol",), lambda value: value == "tags", "`protocol: tags`"),
     (("sub_recipes",), bool, "`sub_recipes`"),
@@ -57,8 +56,8 @@ def refusals(document: JsonObject, source: SourceMap) -> Iterator[Fault]:
         yield from _extension(extension, ("extensions", at), source)
 
 
-def _looked_up(document: JsonObject, trail: Trail) -> tuple[bool, Any]:
-    value: Any = document
+def _looked_up(document: JsonObject, trail: Trail) -> tuple[bool, Json]:
+    value: Json = document
     for step in trail:
         if not isinstance(value, dict) or step not in value:
             return False, None

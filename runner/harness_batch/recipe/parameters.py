@@ -1,15 +1,15 @@
 """Parameters: how they are declared, and what the values that users give for them come to.
 
 0, false and the empty text are values. A `file` parameter's value is the file's content, read
-from a path relative to the folder of the invocation.
+from a path relative to the folder of the invocation; an optional one that is not given is empty,
+since files have no defaults.
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from attrs import frozen
 
@@ -18,10 +18,34 @@ from harness_batch.messages import JsonObject
 from harness_batch.recipe.file_text import UNFIT, read_small_text
 from harness_batch.recipe.record import Parameter
 from harness_batch.recipe.schema import did_you_mean, kind
-from harness_batch.recipe.source_map import SourceMap
+from harness_batch.recipe.source_map import Json, SourceMap
 
 RESERVED = frozenset(
-    ["recipe_dir", "loop", "self", "super", "caller", "varargs", "kwargs", "true", "false", "none", "True", "False", "None", "and", "or", "not", "in", "is", "if", "else", "range", "dict", "namespace"]
+    [
+        "recipe_dir",
+        "loop",
+        "self",
+        "super",
+        "caller",
+        "varargs",
+        "kwargs",
+        "true",
+        "false",
+        "none",
+        "True",
+        "False",
+        "None",
+        "and",
+        "or",
+        "not",
+        "in",
+        "is",
+        "if",
+        "else",
+        "range",
+        "dict",
+        "namespace",
+    ]
 )
 """Words that mean something else in templates."""
 
@@ -83,7 +107,7 @@ def declaration_faults(document: JsonObject, source: SourceMap) -> Iterator[Faul
 def _default_faults(entry: JsonObject, at: int, source: SourceMap) -> Iterator[Fault]:
     trail, key = ("parameters", at, "default"), entry["key"]
     if "default" not in entry:
-        if entry.get("requirement") == "optional":
+        if entry.get("requirement") == "optional" and entry.get("input_type") != "file":
             message = f"the optional parameter `{key}` needs a `default`"
             yield source.fault(trail[:2], message)
         return
@@ -114,6 +138,8 @@ def resolved(
             value = parsed(parameter, given[parameter.key])
         elif parameter.default is not None and parameter.requirement != "required":
             value = parameter.default
+        elif parameter.input_type == "file" and parameter.requirement == "optional":
+            value = ""
         else:
             value = Wrong(f"is required; give it with `-p {parameter.key}=...`")
         if isinstance(value, Wrong):
@@ -136,41 +162,23 @@ def as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def parsed(parameter: Parameter, value: object) -> Any:
+def parsed(parameter: Parameter, value: object) -> Json:
     """The typed value, or what is Wrong with it. Texts are parsed by the input type."""
     if not isinstance(value, str | int | float | bool):
         return Wrong(f"must be a text, a number or true or false, not {kind(value)}")
     if isinstance(value, str) and UNFIT.search(value):
         return Wrong("holds a character that is no text (NUL, or bytes that are not UTF-8)")
-    match parameter.input_type:
-        case "number":
-            return _number(value)
-        case "boolean":
-            return _boolean(value)
-        case "date":
-            return _date(value)
-        case "file":
-            return _content(value)
-        case "select":
-            return _choice(as_text(value), parameter.options)
-    return as_text(value)
+    if parameter.input_type == "select":
+        return _choice(as_text(value), parameter.options)
+    return _PARSERS[parameter.input_type](value)
 
 
 def _number(value: object) -> int | float | Wrong:
     wrong = Wrong(f"must be a number, not {kind(value)}")
-    match value:
-        case bool():
-            return wrong
-        case int():
-            return value
-        case float():
-            return value if math.isfinite(value) else wrong
-    text = str(value).strip()
+    text = as_text(value).strip()
     if _WHOLE.fullmatch(text):
         return int(text)
-    if not _NUMBER.fullmatch(text):
-        return wrong
-    number = float(text)
+    number = float(text) if _NUMBER.fullmatch(text) else math.nan
     return number if math.isfinite(number) else wrong
 
 
@@ -204,6 +212,15 @@ def _content(value: object) -> str | Wrong:
 def _choice(text: str, options: tuple[str, ...]) -> str | Wrong:
     if text in options:
         return text
-    return Wrong(
-        f"must be one of {', '.join(options)}, not {kind(text)}{did_you_mean(text, list(options))}"
-    )
+    hint = did_you_mean(text, list(options))
+    return Wrong(f"must be one of {', '.join(options)}, not {kind(text)}{hint}")
+
+
+_PARSERS: dict[str, Callable[[object], Json]] = {
+    "string": as_text,
+    "number": _number,
+    "boolean": _boolean,
+    "date": _date,
+    "file": _content,
+}
+"""Input type -> the value of what was given, or Wrong."""

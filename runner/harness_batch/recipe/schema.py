@@ -5,18 +5,18 @@ a part has a `title`, that is what messages say is expected.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import cast
 
 from jsonschema import Draft202012Validator, ValidationError
 from referencing import Registry
 
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
-from harness_batch.recipe.source_map import SourceMap, Trail, dotted
+from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
 
 _TYPES = {
     "array": "a list",
@@ -63,33 +63,39 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def kind(value: Any) -> str:
+def kind(value: object) -> str:
     """The value in words: what people wrote, not the type of a programming language."""
     match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
+        case None | bool():
+            words = json.dumps(value)
         case int() | float():
-            return f"the number {value}"
+            words = f"the number {value}"
         case str() if not value:
-            return "an empty text"
+            words = "an empty text"
         case str():
             short = value if len(value) <= _LONGEST_QUOTE else value[: _LONGEST_QUOTE - 3] + "..."
-            return f"the text {json.dumps(short, ensure_ascii=False)}"
+            words = f"the text {json.dumps(short, ensure_ascii=False)}"
         case list():
-            return "a list"
-    return "a mapping"
+            words = "a list"
+        case _:
+            words = "a mapping"
+    return words
 
 
 def _leaves(errors: Iterator[ValidationError]) -> Iterator[ValidationError]:
-    """The errors that say something: of alternatives the one whose type fits."""
+    """The errors that say something: of alternatives the one that the value was meant for."""
     for error in errors:
         branches = _fitting(error) if error.validator == "anyOf" else []
-        if len(branches) == 1:
+        if len(branches) == 1 and not _is_word_of(error, branches[0]):
             yield from _leaves(iter(branches[0]))
         else:
             yield error
+
+
+def _is_word_of(error: ValidationError, branch: list[ValidationError]) -> bool:
+    """Whether a wrong word stands where there are other forms too: then all of them are told."""
+    whole = [inner for inner in branch if inner.absolute_path == error.absolute_path]
+    return [inner.validator for inner in whole] == ["enum"]
 
 
 def _fitting(error: ValidationError) -> list[list[ValidationError]]:
@@ -109,17 +115,24 @@ def _fitting(error: ValidationError) -> list[list[ValidationError]]:
 def _worded(error: ValidationError, source: SourceMap) -> Iterator[tuple[Trail, Fault]]:
     trail: Trail = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
-        known = list(error.schema.get("properties", ()))
-        for key in error.instance:
+        known, instance = _known(error), cast("JsonObject", error.instance)
+        for key in instance:
             if key not in known and not key.startswith("x-"):
                 here = (*trail, key)
                 yield here, source.key_fault(here, _unknown(trail, key, known))
     elif error.validator == "pattern" and "propertyNames" in error.absolute_schema_path:
         here = (*trail, str(error.instance))
-        message = f"`{dotted(here)}` must be {error.schema['title']}"
-        yield here, source.key_fault(here, message)
+        yield here, source.key_fault(here, f"`{dotted(here)}` must be {_expected(error)}")
     else:
-        yield trail, source.fault(trail, _message(error, trail))
+        name = f"`{dotted(trail)}`" if trail else "the recipe"
+        word = _WORDS.get(str(error.validator))
+        said = f"is refused: {error.message}" if word is None else word(error)
+        yield trail, source.fault(trail, f"{name} {said}")
+
+
+def _known(error: ValidationError) -> list[str]:
+    schema: Json = error.schema
+    return list(schema.get("properties", ()))
 
 
 def _unknown(trail: Trail, key: str, known: list[str]) -> str:
@@ -131,45 +144,56 @@ def _unknown(trail: Trail, key: str, known: list[str]) -> str:
     return f"unknown key `{key}`{where}{hint}{listed}"
 
 
-def _message(error: ValidationError, trail: Trail) -> str:
-    name = f"`{dotted(trail)}`" if trail else "the recipe"
-    value, limit, found = error.instance, error.validator_value, kind(error.instance)
-    match error.validator:
-        case "type" | "anyOf" | "pattern":
-            return f"{name} must be {_expected(error)}, not {found}"
-        case "enum":
-            words = [str(word) for word in limit]
-            listed = ", ".join(words[:-1]) + (" or " if words[:-1] else "") + words[-1]
-            hint = did_you_mean(value, words) if isinstance(value, str) else ""
-            return f"{name} must be {listed}, not {found}{hint}"
-        case "required":
-            missing = next(key for key in limit if key not in value and f"'{key}'" in error.message)
-            return f"{name} lacks `{missing}`"
-        case "minimum":
-            return f"{name} must be at least {limit}, not {value}"
-        case "exclusiveMinimum":
-            return f"{name} must be more than {limit}, not {value}"
-        case "maximum":
-            return f"{name} must be at most {limit}, not {value}"
-        case "minLength" | "minItems":
-            return f"{name} must not be empty"
-        case "maxLength":
-            return f"{name} must have at most {limit} characters, not {len(value)}"
-        case "uniqueItems":
-            return f"{name} holds a value twice"
-        case "minProperties" | "maxProperties":
-            known = list(error.schema.get("properties", ()))
-            return (
-                f"{name} must have exactly one of {', '.join(known)}"
-                if known
-                else f"{name} must not be empty"
-            )
-    return f"{name}: {error.message}"
-
-
 def _expected(error: ValidationError) -> str:
-    schema = error.schema if isinstance(error.schema, dict) else {}
+    schema: Json = error.schema
+    types: Json = error.validator_value
     if "title" in schema:
         return str(schema["title"])
-    types = error.validator_value
     return " or ".join(_TYPES[t] for t in ([types] if isinstance(types, str) else types))
+
+
+def _of_type(error: ValidationError) -> str:
+    enums: list[Json] = [e.validator_value for e in error.context or () if e.validator == "enum"]
+    words = [word for enum in enums for word in enum]
+    hint = did_you_mean(error.instance, words) if isinstance(error.instance, str) else ""
+    return f"must be {_expected(error)}, not {kind(error.instance)}{hint}"
+
+
+def _one_of(error: ValidationError) -> str:
+    limit: Json = error.validator_value
+    words = [str(word) for word in limit]
+    listed = ", ".join(words[:-1]) + (" or " if words[:-1] else "") + words[-1]
+    hint = did_you_mean(error.instance, words) if isinstance(error.instance, str) else ""
+    return f"must be {listed}, not {kind(error.instance)}{hint}"
+
+
+def _lacking(error: ValidationError) -> str:
+    limit: Json = error.validator_value
+    missing = (key for key in limit if error.message.startswith(f"'{key}'"))
+    return f"lacks `{next(missing)}`"
+
+
+def _number_of_keys(error: ValidationError) -> str:
+    known = _known(error)
+    return f"must have exactly one of {', '.join(known)}" if known else "must not be empty"
+
+
+_WORDS: dict[str, Callable[[ValidationError], str]] = {
+    "type": _of_type,
+    "anyOf": _of_type,
+    "pattern": _of_type,
+    "enum": _one_of,
+    "required": _lacking,
+    "minimum": lambda error: f"must be at least {error.validator_value}, not {error.instance}",
+    "maximum": lambda error: f"must be at most {error.validator_value}, not {error.instance}",
+    "exclusiveMinimum": lambda error: (
+        f"must be more than {error.validator_value}, not {error.instance}"
+    ),
+    "minLength": lambda _: "must not be empty",
+    "minItems": lambda _: "must not be empty",
+    "maxLength": lambda error: f"must have at most {error.validator_value} characters",
+    "uniqueItems": lambda _: "holds a value twice",
+    "minProperties": _number_of_keys,
+    "maxProperties": _number_of_keys,
+}
+"""Keyword of JSON Schema -> what to say when it does not hold."""

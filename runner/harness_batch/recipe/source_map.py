@@ -5,6 +5,7 @@ A path is the keys and indexes that lead to a value. Readers (yaml_text, json_te
 file, that the recipe begins below `recipe:`.
 """
 
+import re
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -15,9 +16,15 @@ from harness_batch.recipe.file_text import UNFIT
 
 Trail: TypeAlias = tuple[str | int, ...]
 
+Json: TypeAlias = Any
+"""A parsed value whose form the schema has checked or is about to check."""
+
+_WORD = re.compile(r"[\w$-]+")
+
 MAX_VALUES = 50_000
 """Values of one file; an alias counts as much as what it stands for."""
 MAX_DEPTH = 64
+TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 MAX_DIGITS = 40
 """Characters of one number."""
 
@@ -58,7 +65,7 @@ class Reading:
         Raises: FaultyInput when the document grows too deep or too large.
         """
         if len(trail) > MAX_DEPTH:
-            raise self.stopped(f"nested deeper than {MAX_DEPTH} levels", place)
+            raise self.stopped(TOO_DEEP, place)
         self.count(1, place)
         self.places[trail] = place
 
@@ -138,8 +145,13 @@ class SourceMap:
 
 
 def dotted(trail: Trail) -> str:
-    """The path as people write it: `checks[0].run`."""
+    """The path as people write it: `checks[0].run`, `permissions.bash["git *"]`."""
     text = ""
     for step in trail:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _WORD.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f'["{step}"]'
     return text

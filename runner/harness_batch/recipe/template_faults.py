@@ -1,20 +1,19 @@
 """Faults that a recipe's templates have before any value is known, each in its line."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.schema import did_you_mean
-from harness_batch.recipe.source_map import SourceMap, Trail
+from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
 from harness_batch.recipe.templates import RecipeTemplates, Spot, Trouble, is_template
 
 UNRENDERED = frozenset({"parameters", "matrix"})
-"""Parts that templates are rendered from."""
+"""Parts that the variables come from, so that no template can stand there."""
 _ALWAYS = frozenset({"recipe_dir"})
 
 
-def template_texts(value: Any, trail: Trail = ()) -> Iterator[tuple[Trail, str]]:
+def template_texts(value: Json, trail: Trail = ()) -> Iterator[tuple[Trail, str]]:
     """The texts below a value that are templates, each with its path; keys are none."""
     match value:
         case str() if is_template(value):
@@ -25,6 +24,8 @@ def template_texts(value: Any, trail: Trail = ()) -> Iterator[tuple[Trail, str]]
         case list():
             for at, inner in enumerate(value):
                 yield from template_texts(inner, (*trail, at))
+        case _:
+            pass
 
 
 def fault_at(source: SourceMap, trail: Trail, spot: Spot, message: str) -> Fault:
@@ -74,18 +75,23 @@ def undefined_and_unused(
     counts as undefined; rendering will tell.
     """
     parameters = {entry["key"]: at for at, entry in enumerate(document.get("parameters", ()))}
-    rows = document.get("matrix", {})
+    known = {*parameters, *_ALWAYS, *axes_of(document)}
+    columns_are_open = "include" in document.get("matrix", {})
     used: set[str] = set()
     for trail, text in template_texts(document):
-        if trail[0] == "parameters":
+        if trail[0] == "matrix":
+            message = (
+                f"`{dotted(trail)}`: a matrix holds no templates, since they are rendered from it"
+            )
+            yield source.fault(trail, message)
+        if trail[0] in UNRENDERED:
             continue
-        known = {*parameters, *_ALWAYS} | (set() if trail[0] == "matrix" else axes_of(document))
         asked = templates.asked_by(text)
         used.update(asked.variables)
         for trouble in asked.troubles:
             yield trouble_fault(source, trail, trouble)
         for name, spot in asked.variables.items():
-            if name not in known and ("include" not in rows or trail[0] == "matrix"):
+            if name not in known and not columns_are_open:
                 hint = did_you_mean(name, sorted(known))
                 message = f"template: nothing defines `{name}`; declare it in `parameters`{hint}"
                 yield fault_at(source, trail, spot, message)

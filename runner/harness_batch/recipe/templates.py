@@ -5,7 +5,7 @@ Trouble is a value here: the caller knows where the text stands and makes a faul
 """
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from attrs import Factory, define, frozen
@@ -15,7 +15,8 @@ from jinja2.loaders import BaseLoader
 
 from harness_batch.errors import FaultyInput
 from harness_batch.recipe.file_text import UNFIT, read_small_text
-from harness_batch.recipe.template_budget import Budget, MeteredEnvironment
+from harness_batch.recipe.template_budget import Budget
+from harness_batch.recipe.template_sandbox import MeteredEnvironment
 
 _MARKS = ("{{", "{%", "{#")
 _TEXT = "<text of the recipe>"
@@ -97,6 +98,16 @@ class _Folder(BaseLoader):
         return template
 
 
+def _includes(tree: nodes.Template) -> Iterator[tuple[str, int]]:
+    """Names of files that are included by a fixed name, with the line."""
+    for kind in (nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport):
+        for node in tree.find_all(kind):
+            name: nodes.Expr = getattr(node, "template")  # noqa: B009 - the four share no type
+            for const in (name, *name.find_all(nodes.Const)):
+                if isinstance(const, nodes.Const) and isinstance(const.value, str):
+                    yield const.value, node.lineno
+
+
 class RecipeTemplates:
     """The templates of one recipe, compiled once. One thread at a time."""
 
@@ -139,13 +150,7 @@ class RecipeTemplates:
                 variables.setdefault(node.name, Spot(node.lineno, file))
         if file is None:
             self._template(source)
-        kinds = (nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)
-        return {
-            const.value: node.lineno
-            for node in tree.find_all(kinds)
-            for const in (node.template, *node.template.find_all(nodes.Const))
-            if isinstance(const, nodes.Const) and isinstance(const.value, str)
-        }
+        return dict(_includes(tree))
 
     def _template(self, text: str) -> Template:
         if text not in self._compiled:
@@ -173,8 +178,7 @@ class RecipeTemplates:
 def _trouble(error: BaseException, file: Path | None) -> Trouble:
     """The message and the innermost line of a template that the error passed through."""
     if isinstance(error, TemplateSyntaxError):
-        known = Path(error.filename) if error.filename not in (None, _TEXT) else file
-        return Trouble(f"template: {_worded(str(error.message))}", Spot(error.lineno, known))
+        return Trouble(f"template: {_worded(str(error.message))}", Spot(error.lineno, file))
     spot = Spot(1, file)
     for frame, line in traceback.walk_tb(error.__traceback__):
         name = frame.f_code.co_filename

@@ -10,12 +10,11 @@ import re
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import yaml
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
-from harness_batch.recipe.source_map import MAX_DIGITS, Place, Reading, Trail
+from harness_batch.recipe.source_map import MAX_DIGITS, TOO_DEEP, Json, Place, Reading, Trail
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -57,7 +56,8 @@ def read_yaml(text: str, file: Path) -> Reading:
     try:
         _Composer(reading, yaml.parse(text, Loader=_LOADER), lines).document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        unclosed = error.context_mark if "end of stream" in str(error.problem) else None
+        mark = unclosed or error.problem_mark or error.context_mark
         place = _place(mark) if mark else Place(1, 1, 1)
         raise reading.stopped(_explained(error, lines), place) from error
     except yaml.YAMLError as error:
@@ -65,7 +65,7 @@ def read_yaml(text: str, file: Path) -> Reading:
     return reading
 
 
-def _place(mark: yaml.Mark) -> Place:
+def _place(mark: Json) -> Place:
     return Place(mark.line + 1, mark.column + 1, mark.line + 1)
 
 
@@ -77,13 +77,15 @@ def _explained(error: yaml.MarkedYAMLError, lines: list[str]) -> str:
     if any(line.lstrip(" -").startswith(("{%", "{{", "{#")) or ": {{" in line for line in near):
         return TEMPLATED_STRUCTURE
     problem = str(error.problem or error.context)
+    if problem == "exceeded maximum nesting depth":  # libyaml reads ahead of its events
+        return TOO_DEEP
     hint = next((hint for start, hint in _HINTS if problem.startswith(start)), None)
     return f"is no YAML: {problem}" + (f" ({hint})" if hint else "")
 
 
 @frozen
 class _Anchor:
-    value: Any
+    value: Json
     size: int
 
 
@@ -112,7 +114,7 @@ class _Composer:
                 case _:
                     self.reading.value = self.node(event, ())
 
-    def node(self, event: yaml.Event, trail: Trail) -> Any:
+    def node(self, event: yaml.Event, trail: Trail) -> Json:
         """The value that begins with the event."""
         place = self.place_of(event)
         self.reading.enter(trail, place)
@@ -137,22 +139,22 @@ class _Composer:
 
     def place_of(self, event: yaml.Event) -> Place:
         """Where the value stands; a literal block begins on the line below its mark."""
-        mark = event.start_mark
+        place = _place(event.start_mark)
         block = isinstance(event, yaml.ScalarEvent) and event.style == "|"
-        return Place(mark.line + 1, mark.column + 1, mark.line + 1 + block)
+        return evolve(place, text_line=place.line + 1) if block else place
 
-    def sequence(self, trail: Trail) -> list[Any]:
+    def sequence(self, trail: Trail) -> list[Json]:
         """The items up to the end event."""
-        items: list[Any] = []
+        items: list[Json] = []
         for event in self.events:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
             items.append(self.node(event, (*trail, len(items))))
         return items
 
-    def mapping(self, trail: Trail, opened: Place) -> dict[str, Any]:
+    def mapping(self, trail: Trail, opened: Place) -> dict[str, Json]:
         """The entries up to the end event; of a key that is there twice the first one stays."""
-        entries: dict[str, Any] = {}
+        entries: dict[str, Json] = {}
         for event in self.events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
@@ -180,7 +182,7 @@ class _Composer:
         self.node(event, trail)
         self.node(next(self.events), trail)
 
-    def alias(self, event: yaml.AliasEvent, place: Place) -> Any:
+    def alias(self, event: yaml.AliasEvent, place: Place) -> Json:
         """A copy of what the alias stands for."""
         name = str(event.anchor)
         if name not in self.anchors:
@@ -192,13 +194,13 @@ class _Composer:
         self.built += anchor.size
         return deepcopy(anchor.value)
 
-    def check_tag(self, event: yaml.NodeEvent, kind: str, place: Place) -> None:
+    def check_tag(self, event: yaml.Event, kind: str, place: Place) -> None:
         """Only the core schema's own tags say something here."""
         tag = getattr(event, "tag", None)
         if tag not in (None, "!", f"tag:yaml.org,2002:{kind}"):
             self.reading.note(f"the tag `{_short(str(tag))}` is not allowed here", place)
 
-    def scalar(self, event: yaml.ScalarEvent, place: Place) -> Any:
+    def scalar(self, event: yaml.ScalarEvent, place: Place) -> Json:
         """A text, number, boolean or null, by its form or by its tag."""
         text = self.reading.fit(str(event.value), place)
         if event.tag is None:
@@ -218,7 +220,7 @@ class _Composer:
             return text
         return self.converted(kind, text, place)
 
-    def converted(self, kind: str, text: str, place: Place) -> Any:
+    def converted(self, kind: str, text: str, place: Place) -> Json:
         """The value of a text whose form is known."""
         match kind:
             case "null":
@@ -227,6 +229,11 @@ class _Composer:
                 return text.lower() == "true"
             case "str":
                 return text
+            case _:
+                return self.number(kind, text, place)
+
+    def number(self, kind: str, text: str, place: Place) -> int | float:
+        """A number that is finite and of bearable length."""
         if len(text) > MAX_DIGITS:
             self.reading.note(
                 f"a number of {len(text)} digits is too long; quotes make it a text", place

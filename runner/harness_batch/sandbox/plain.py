@@ -7,6 +7,7 @@ apart. Output is handed on as it is read and never kept, so a flood costs time, 
 
 import marshal
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -26,7 +27,7 @@ Sink = Callable[[bytes], None]
 CHUNK = 65_536
 LEFT_OVER = 4_194_304
 """Bytes read from a pipe after the end; more can only come from a stranger who holds the pipe."""
-KILL_SECONDS = 30.0
+KILL_SECONDS = 8.0
 """Longer than the supervisor takes to kill or to give up."""
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
@@ -59,6 +60,7 @@ async def open_launcher(*, env: Mapping[str, str], cwd: Path) -> AsyncIterator[L
         finally:
             ours.close()
             with trio.CancelScope(shield=True):
+                process.send_signal(signal.SIGCONT)  # a command may have stopped it
                 with trio.move_on_after(KILL_SECONDS):
                     await process.wait()
                 process.kill()

@@ -25,10 +25,10 @@ import socket
 import sys
 import time
 from collections.abc import Iterable
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 15, 36, 38
-KILL_SECONDS = 20.0
+KILL_SECONDS = 5.0
 """A process that is still there after that many seconds of SIGKILL hangs in the kernel."""
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RESTORED = (*IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
@@ -52,7 +52,7 @@ def _prctl(option: int, value: int | bytes) -> None:
         LIBC.prctl(option, value, 0, 0, 0)
 
 
-def _call_me(name: bytes) -> None:
+def _become(name: bytes) -> None:
     """Make this process a reaper that cannot be dumped or traced by its own kind."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_DUMPABLE, 0)
@@ -108,11 +108,7 @@ def _children() -> set[int]:
 
 def _parents() -> Iterable[tuple[int, int]]:
     """(process, parent) of every process there is."""
-    try:
-        names = os.listdir("/proc")  # noqa: PTH208
-    except OSError:
-        return
-    for name in names:
+    for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
@@ -134,10 +130,7 @@ def _descendants(roots: set[int]) -> set[int]:
 
 
 def _kill(pid: int) -> None:
-    """The process with its whole group at once: a fork cannot slip through a group's kill.
-
-    Every group below a command was born below it, since the command has a session of its own.
-    """
+    """With its whole group, which was born below the command: no fork slips through that."""
     try:
         group = os.getpgid(pid)
         if group != os.getpgrp():
@@ -161,8 +154,7 @@ def _exterminate(ended: dict[int, int], spare: Iterable[int] = ()) -> bool:
         targets = _children() - spared
         if spared and not targets:
             return True
-        known = targets <= before
-        before = targets
+        known, before = targets <= before, targets
         if rounds % 8 == 0:
             targets = _descendants(targets)
         for pid in targets:
@@ -173,43 +165,39 @@ def _exterminate(ended: dict[int, int], spare: Iterable[int] = ()) -> bool:
     return not _reap(ended)
 
 
-def _limit(kind: int, most: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))
-
-
-def _limit_all() -> None:
+def _limit() -> None:
     """Generous: against accidents and floods, never in the way of a build."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_FSIZE, 16 * GIB)
-    _limit(resource.RLIMIT_NOFILE, 8192)
-    if sys.platform == "linux":  # not RLIMIT_AS: it kills Java and Node, which only reserve
-        _limit(resource.RLIMIT_DATA, max(8 * GIB, memory))
+    for kind, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 16 * GIB),
+        (resource.RLIMIT_NOFILE, 8192),
+        (resource.RLIMIT_DATA, max(8 * GIB, memory)),  # AS would kill Java and Node
+    ):
+        hard = resource.getrlimit(kind)[1]
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, limit))
 
 
-def _become(request: Request, failure: int) -> NoReturn:
-    """In the command's own process: never returns, tells `failure` why it could not start."""
-    step = "start"
-    try:
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in RESTORED:
-            signal.signal(number, signal.SIG_DFL)
-        _prctl(PR_SET_NO_NEW_PRIVS, 1)  # what sudo starts could not be killed
-        empty = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((empty, 0), (request.stdout, 1), (request.stderr, 2)):
-            os.dup2(source, target)
-        _limit_all()
-        step = "folder"
-        os.chdir(request.folder)
-        step = "program"
-        os.execvpe(request.argv[0], request.argv, request.env)  # noqa: S606
-    except OSError as error:
-        os.write(failure, f"{step}: {error.strerror}".encode())
-    finally:
-        os._exit(127)
+def _spawn(request: Request) -> int:
+    """Start the command, in a session of its own; limits and folder are inherited from here.
+
+    posix_spawn, since a second fork would cost more than all the rest. Raises: OSError.
+    """
+    os.environb[b"PATH"] = request.env.get(b"PATH", os.fsencode(os.defpath))
+    return os.posix_spawnp(
+        request.argv[0],
+        request.argv,
+        request.env,
+        file_actions=(
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, request.stdout, 1),
+            (os.POSIX_SPAWN_DUP2, request.stderr, 2),
+        ),
+        setsid=True,
+        setsigmask=(),
+        setsigdef=RESTORED,
+    )
 
 
 def _watch(child: int, channel: int, wake: int, ended: dict[int, int]) -> None:
@@ -222,28 +210,24 @@ def _watch(child: int, channel: int, wake: int, ended: dict[int, int]) -> None:
         _reap(ended)
 
 
-def _keep(request: Request) -> NoReturn:
+def _keep(request: Request) -> bytes:
     """In the keeper's process: run one command to its end and everything of it with it."""
-    _call_me(b"hb-keeper")
+    _become(b"hb-keeper")
     wake = _wake_on_child()
-    told, failure = os.pipe()
-    child = os.fork()
-    if not child:
-        _become(request, failure)
-    for descriptor in {failure, request.stdout, request.stderr}:
+    step = "folder"
+    try:
+        os.chdir(request.folder)
+        step = "program"
+        child = _spawn(request)
+    except OSError as error:
+        return f"error {step}: {error.strerror}".encode()
+    for descriptor in {request.stdout, request.stderr}:
         os.close(descriptor)
     ended: dict[int, int] = {}
     _watch(child, request.channel, wake, ended)
-    gone = _exterminate(ended)
-    trouble = os.read(told, 4096) if gone else b""
-    if not gone:
-        answer = b"survivors"
-    elif trouble:
-        answer = b"error " + trouble
-    else:
-        answer = b"exit %d" % os.waitstatus_to_exitcode(ended[child])
-    socket.socket(fileno=request.channel).sendall(answer)
-    os._exit(0)
+    if not _exterminate(ended):
+        return b"survivors"
+    return b"exit %d" % os.waitstatus_to_exitcode(ended[child])
 
 
 def _receive(control: socket.socket) -> Request | None:
@@ -253,18 +237,12 @@ def _receive(control: socket.socket) -> Request | None:
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-    size = int.from_bytes(head, "big")
-    body = bytearray()
-    while head and len(body) < size:
-        piece = control.recv(size - len(body))
-        if not piece:
-            return None
-        body += piece
-    if not head:
+    body = control.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL) if head else b""
+    if not body:
         return None
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
-    argv, folder, env = marshal.loads(bytes(body))  # noqa: S302 - from the runner, no one else
+    argv, folder, env = marshal.loads(body)  # noqa: S302 - from the runner, no one else
     channel, stdout, stderr = (*descriptors, descriptors[-1])[:3]
     return Request(argv, folder, env, channel, stdout, stderr)
 
@@ -276,7 +254,8 @@ def _hire(request: Request, control: socket.socket, wake: int) -> int:
         try:
             control.close()
             os.close(wake)
-            _keep(request)
+            socket.socket(fileno=request.channel).sendall(_keep(request))
+            os._exit(0)
         except OSError as error:
             sys.stderr.write(f"harness-batch supervisor: {error}\n")
         finally:
@@ -287,19 +266,19 @@ def _hire(request: Request, control: socket.socket, wake: int) -> int:
 def supervise(control: socket.socket) -> None:
     """Serve the runner until it closes its end or dies, then kill all that is left."""
     gc.disable()  # a collection in a fork would copy every page of it
-    _call_me(b"hb-supervisor")
+    _become(b"hb-supervisor")
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)  # what sudo starts could not be killed
+    _limit()
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    wake = _wake_on_child()
-    keepers: set[int] = set()
+    wake, keepers = _wake_on_child(), set[int]()
     while True:
         ready = _wait(control.fileno(), wake)
         ended: dict[int, int] = {}
         if wake in ready:
             _drain(wake)
             _reap(ended)
-            if any(ended.values()) or ended.keys() - keepers:
-                # a keeper was killed: what it kept has come to us
+            if any(ended.values()) or ended.keys() - keepers:  # a keeper's orphans came to us
                 _exterminate(ended, spare=keepers - ended.keys())
             keepers -= ended.keys()
         if control.fileno() in ready:

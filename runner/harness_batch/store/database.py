@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import duckdb
 
@@ -21,6 +21,7 @@ from harness_batch.store.values import row_maker
 SCHEMA_VERSION: Final = 1
 """Raised whenever schema.sql or views.sql changes; both only ever add."""
 
+Action = Literal["insert", "upsert"]
 Config = dict[str, str | bool | int | float | list[str]]
 
 
@@ -72,11 +73,15 @@ class Database:
         """Opens, creates or upgrades it. Raises: StorageError."""
         self.path = path
         self.connection = connect(path)
+        self._empty: set[str] = set()
         with mapped_errors(f"cannot prepare the database {path}"):
             try:
+                is_new = stored_version(self.connection) == 0
                 upgrade(self.connection)
                 self.connection.execute("DELETE FROM projected")
                 self._makers = _makers(self.connection)
+                if is_new:
+                    self._empty.update(TABLES)
             except duckdb.Error:
                 self.connection.close()
                 raise
@@ -102,9 +107,12 @@ class Database:
             try:
                 for table, new in rows.items():
                     make = self._makers[table]
-                    with self.connection.appender(table, action="upsert") as appender:
+                    # Into an empty table there is nothing to replace: half the cost.
+                    action: Action = "insert" if table in self._empty else "upsert"
+                    with self.connection.appender(table, action=action) as appender:
                         appender.append_rows([make(row) for row in new])
                 self.connection.execute("COMMIT")
+                self._empty -= rows.keys()
             except BaseException:
                 self._roll_back()
                 raise
@@ -182,13 +190,10 @@ def _add_missing_columns(connection: duckdb.DuckDBPyConnection) -> None:
 
 def stored_version(connection: duckdb.DuckDBPyConnection) -> int:
     """The newest schema version of an open database; 0 when it has none."""
-    known = connection.execute(
-        "SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_version' "
-        "AND database_name = current_database()"
-    ).fetchone()
-    if known is None:
+    try:
+        row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()
+    except duckdb.CatalogException:
         return 0
-    row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()
     return int(row[0]) if row else 0
 
 

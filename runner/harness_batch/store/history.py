@@ -135,15 +135,23 @@ def _replace_run(connection: duckdb.DuckDBPyConnection) -> None:
     theirs = columns(connection, RUN)
     tables = [name for name in theirs if name in ours and name not in _SHARED]
     connection.execute("BEGIN")
-    for table in sorted(tables, key=lambda name: name in _OF_RUN):
-        # Rows are found by their session, so sessions go last.
-        connection.execute(f'DELETE FROM "{table}" WHERE {_owner(table)}')  # noqa: S608 - our own names
+    if _is_known(connection):
+        for table in sorted(tables, key=lambda name: name in _OF_RUN):
+            # Rows are found by their session, so sessions go last.
+            connection.execute(f'DELETE FROM "{table}" WHERE {_owner(table)}')  # noqa: S608 - our own names
     for table in [*tables, *({"price"} & theirs.keys() & ours.keys())]:
-        names = ", ".join(f'"{name}"' for name in theirs[table] if name in ours[table])
-        connection.execute(
-            f'INSERT OR REPLACE INTO "{table}" ({names}) SELECT {names} FROM {RUN}."{table}"'  # noqa: S608 - as above
-        )
+        if connection.execute(f'SELECT 1 FROM {RUN}."{table}" LIMIT 1').fetchone():  # noqa: S608 - as above
+            names = ", ".join(f'"{name}"' for name in theirs[table] if name in ours[table])
+            connection.execute(
+                f'INSERT OR REPLACE INTO "{table}" ({names}) SELECT {names} FROM {RUN}."{table}"'  # noqa: S608 - as above
+            )
     connection.execute("COMMIT")
+
+
+def _is_known(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the history has a run that is merged in."""
+    known = connection.execute(f"SELECT 1 FROM main.run JOIN {RUN}.run USING (run_id)").fetchone()  # noqa: S608 - as above
+    return known is not None
 
 
 def _owner(table: str) -> str:

@@ -156,6 +156,7 @@ class Git:
         """Through the sandbox, whose commands have no stdin: it comes from a file then."""
         out: list[bytes] = []
         err: list[bytes] = []
+        name = argv[1]
         file = self.git_dir / "stdin"
         if stdin:
             file.write_bytes(stdin)
@@ -166,7 +167,7 @@ class Git:
         try:
             end = await launcher.run(command, out.append, err.append)
         except SandboxError as error:
-            raise GitError(f"git {argv[1]}: {error}") from error
+            raise GitError(f"git {name}: {error}") from error
         return end.exit_code, b"".join(out), b"".join(err)
 
 

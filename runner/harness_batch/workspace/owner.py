@@ -46,10 +46,7 @@ def worktrees_folder(cache: Path) -> Path:
 
 @contextmanager
 def claimed(folder: Path, tmp: Path, *, exempt: bool) -> Iterator[None]:
-    """Own a session's folder, which exists, for as long as the block runs. Raises: OSError.
-
-    The owner file appears whole and locked, so no sweep can take it for a dead runner's.
-    """
+    """Own a session's folder, which exists, for as long as the block runs."""
     owner = Owner(
         run_id=folder.parent.name,
         pid=os.getpid(),
@@ -57,12 +54,12 @@ def claimed(folder: Path, tmp: Path, *, exempt: bool) -> Iterator[None]:
         tmp=str(tmp),
         exempt=exempt,
     )
-    new = folder / f".{OWNER_FILE}"
-    with new.open("w") as file:
+    unfinished = folder / f"{OWNER_FILE}.new"
+    with unfinished.open("w") as file:
         _lock(file.fileno())
         json.dump(asdict(owner), file)
         file.flush()
-        new.rename(folder / OWNER_FILE)
+        unfinished.rename(folder / OWNER_FILE)  # never to be seen without its lock and content
         yield
 
 
@@ -133,7 +130,7 @@ def _read(text: str) -> Owner | None:
     try:
         return Owner(**json.loads(text))
     except (ValueError, TypeError):
-        return None  # cut off while it was written: the runner died in that moment
+        return None  # the runner never wrote this
 
 
 def _lock(descriptor: int) -> bool:

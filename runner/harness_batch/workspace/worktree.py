@@ -14,7 +14,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +53,7 @@ class Workspace:
     leave: frozenset[bytes] = frozenset()
     """Nested repositories of the user, which are not looked into."""
     submodules: tuple[str, ...] = ()
+    """Paths of those that were not checked out."""
 
     async def capture(self, commit: Commit, launcher: Launcher | None = None) -> Captured | None:
         """What changed since the start; None when nothing did. Call it with no tool alive.
@@ -60,26 +61,30 @@ class Workspace:
         git runs in a directory made for this call, so nothing an agent may have written to the
         others counts; it runs in the launcher when there is one. Raises: GitError.
         """
-        place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
-        try:
-            git_dir = make_git_dir(
-                place / "git", self.repository, self.start.commit, (self.private / "objects",)
-            )
-            index = self.private / "index"
-            if index.is_file():
-                shutil.copy2(index, git_dir / "index")  # its times tell which entries to distrust
-            git = Git(git_dir=git_dir, work_tree=self.root, launcher=launcher)
-            staged = await stage_changes(git, self.root, self.leave)
-            captured = await make_patch(git, self.start, staged, commit, self.root)
-        finally:
-            with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(remove_folder, place)
+        with _disk(self.private):
+            place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
+            try:
+                captured = await self._capture(place, commit, launcher)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await trio.to_thread.run_sync(remove_folder, place)
         return captured and evolve(captured, notices=tuple(self._notices()))
+
+    async def _capture(
+        self, place: Path, commit: Commit, launcher: Launcher | None
+    ) -> Captured | None:
+        git_dir = make_git_dir(
+            place / "git", self.repository, self.start.commit, (self.private / "objects",)
+        )
+        # its times tell git which entries to distrust, so they are kept
+        shutil.copy2(self.private / "index", git_dir / "index")
+        git = Git(git_dir=git_dir, work_tree=self.root, launcher=launcher)
+        staged = await stage_changes(git, self.root, self.leave)
+        return await make_patch(git, self.start, staged, commit, self.root)
 
     def _notices(self) -> Iterator[str]:
         for path in self.submodules:
-            folder = self.root / path
-            if folder.is_dir() and any(folder.iterdir()):
+            if not _is_empty(self.root / path):
                 yield f"{path} is a submodule: what lies in it is not part of the patch"
 
 
@@ -97,36 +102,44 @@ async def open_workspace(
     """A workspace for as long as the block runs.
 
     `folder` is the session's own, `worktrees_folder(cache) / run / session`; it is made here and
-    removed at the end, unless `keep`. The stale clean-up spares it when `resumable` or `keep`.
-    `notice` hears what could not be removed. Raises: GitError; HostError when the folder cannot be
-    made; Unsupported and UsageError for a wish that cannot be met.
+    removed at the end; of a kept one only `tmp` is. The stale clean-up spares it when `resumable`
+    or `keep`. `notice` hears what could not be removed. Raises: GitError; HostError;
+    Unsupported and UsageError for a wish that cannot be met.
     """
     _check(repository, base_sha, wish)
     # Short, as paths of sockets go in there; named before it is made, so that the owner file tells
     # of it whenever we die.
     tmp = Path(tempfile.gettempdir(), f"{TMP_PREFIX}{secrets.token_hex(6)}")
     with ExitStack() as claim:
-        with _host_errors(folder):
+        with _disk(folder):
             await trio.to_thread.run_sync(_make_folder, folder)
             claim.enter_context(claimed(folder, tmp, exempt=resumable or keep))
         try:
-            with _host_errors(folder):
+            with _disk(folder):
                 await trio.to_thread.run_sync(partial(tmp.mkdir, mode=0o700))
                 workspace = await _open(repository, base_sha, wish, folder, tmp)
             yield workspace
         finally:
-            if not keep:
-                with trio.CancelScope(shield=True):
-                    for trouble in await trio.to_thread.run_sync(remove_session, folder):
-                        notice(trouble)
+            with trio.CancelScope(shield=True):
+                gone = (remove_folder, tmp) if keep else (_remove_session, folder)
+                for trouble in await trio.to_thread.run_sync(*gone):
+                    notice(trouble)
 
 
 @contextmanager
-def _host_errors(folder: Path) -> Iterator[None]:
+def _disk(folder: Path) -> Iterator[None]:
+    """What the disk refuses ends this session, not the run: an agent may have made it refuse."""
     try:
         yield
     except OSError as error:
-        raise HostError(f"cannot make the work tree in {folder}: {error.strerror}") from error
+        raise HostError(f"cannot keep the workspace in {folder}: {error}") from error
+
+
+def _remove_session(folder: Path) -> tuple[str, ...]:
+    troubles = remove_session(folder)
+    with suppress(OSError):  # other sessions of the run may live there
+        folder.parent.rmdir()
+    return troubles
 
 
 def _check(repository: Repository, base_sha: str | None, wish: WorkspaceWish) -> None:
@@ -145,18 +158,15 @@ def _check(repository: Repository, base_sha: str | None, wish: WorkspaceWish) ->
 
 def _make_folder(folder: Path) -> None:
     """A dead runner's folder of the same name makes place."""
-    for _ in range(3):  # a sweep may take away the run's empty folder in between
-        try:
+    if folder.exists():
+        if not is_stale(folder):
+            raise GitError(f"{folder} is in use by another run")
+        remove_session(folder)
+    for _ in range(5):  # another session's end may take the run's empty folder away in between
+        with suppress(FileNotFoundError):
             folder.mkdir(parents=True, mode=0o700)
-        except FileExistsError:
-            if not is_stale(folder):
-                raise GitError(f"{folder} is in use by another run") from None
-            remove_session(folder)
-        except FileNotFoundError:
-            continue
-        else:
             return
-    raise GitError(f"cannot make the folder {folder}")
+    folder.mkdir(parents=True, mode=0o700)
 
 
 async def _open(
@@ -172,7 +182,7 @@ async def _open(
         start, leave = await _snapshot(git, base_sha, root)
     else:
         root.mkdir()
-        start = await _check_out(git, base_sha)
+        start = await _check_out(git, repository, base_sha)
         await _equip_agent(repository, base_sha, place)
     return Workspace(
         root=root,
@@ -188,11 +198,19 @@ async def _open(
     )
 
 
-async def _check_out(git: Git, base_sha: str | None) -> Base:
+async def _check_out(git: Git, repository: Repository, base_sha: str | None) -> Base:
     if base_sha is None:
         await git("read-tree", "--empty")
         return Base(commit=None, tree=_word(await git("write-tree")))
-    await git("read-tree", "-m", "-u", base_sha)
+    try:
+        await git("read-tree", "-m", "-u", base_sha)
+    except GitError as error:
+        if next(repository.objects.glob("pack/*.promisor"), None) is None:
+            raise
+        raise GitError(
+            f"{repository.path} is a partial clone without the files of {base_sha}; fetch them "
+            "first, for example with `git fetch --refetch --no-filter`"
+        ) from error
     return Base(commit=base_sha, tree=f"{base_sha}^{{tree}}")
 
 
@@ -228,7 +246,12 @@ async def _submodules(git: Git, root: Path) -> tuple[str, ...]:
         return ()
     listed = await git("ls-files", "--stage", "-z")
     links = (line for line in listed.split(b"\0") if line.startswith(b"160000 "))
-    return tuple(os.fsdecode(line.partition(b"\t")[2]) for line in links)
+    paths = (os.fsdecode(line.partition(b"\t")[2]) for line in links)
+    return tuple(path for path in paths if _is_empty(root / path))
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or next(folder.iterdir(), None) is None
 
 
 def _inside(root: Path, path: str, base_sha: str | None) -> Path:

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.errors import (
@@ -169,6 +169,7 @@ def test_the_words_of_the_provider_behind_a_gateway_are_quoted() -> None:
     assert "Provider error: no tools" in str(answered(400, body))
 
 
+@settings(deadline=None)
 @given(st.integers(201, 599), st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_any_answer_is_a_typed_error_of_one_line(status: int, body: bytes) -> None:
     refusal = refusals.from_http(status, {}, body)
@@ -186,6 +187,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_any_error_object_is_a_typed_error(error: object) -> None:
     assert isinstance(heard(error), ProviderError)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from httpx_sse import ServerSentEvent
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.errors import NetworkFailure, ProtocolBroken, ProviderError
@@ -404,6 +404,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(WORDS, VALUES, max_size=6), max_size=5), st.booleans())
 def test_any_documents_give_events_or_a_typed_error(documents: list[Any], ours: bool) -> None:
     reader: ReplyReader = OpenAiReply() if ours else AnthropicReply()
@@ -414,6 +415,7 @@ def test_any_documents_give_events_or_a_typed_error(documents: list[Any], ours: 
     assert isinstance(found[-1], Finish)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.booleans())
 def test_any_bytes_give_events_or_a_typed_error(stream: bytes, ours: bool) -> None:
     reader: ReplyReader = OpenAiReply() if ours else AnthropicReply()

@@ -71,10 +71,10 @@ def test_json_is_a_script_too(tmp_path: Path) -> None:
         ("text: a", [":1:1: a model script is a list"]),
         ("- a", [":1:3: an entry is {text, calls}"]),
         (
-            "- txt: a\n- calls: [{nam: x}]\n- calls: x",
+            "- txt: a\n- calls: [{tool: x}]\n- calls: x",
             [
                 ":1:3: unknown key 'txt'",
-                ":2:12: unknown key 'nam'",
+                ":2:12: unknown key 'tool'",
                 ":2:11: the call has no name",
                 ":3:10: calls is a list",
             ],

@@ -5,7 +5,7 @@ from itertools import pairwise
 import httpx
 import pytest
 from httpx_sse import EventSource
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.errors import ProtocolBroken
@@ -51,6 +51,7 @@ LINES = st.tuples(FIELDS, TEXTS).map("".join) | st.just("")
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
 
 
+@settings(deadline=None)
 @given(st.lists(LINES, max_size=12), ENDS, st.lists(st.integers(0, 120), max_size=12))
 def test_however_the_reads_cut_the_stream_the_events_are_those_of_httpx_sse(
     lines: list[str], end: str, cuts: list[int]
@@ -63,6 +64,7 @@ def test_however_the_reads_cut_the_stream_the_events_are_those_of_httpx_sse(
     assert decoded(*chunks) == [(event.event, event.data) for event in known if event.data]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(1, 7))
 def test_any_bytes_give_the_same_events_byte_by_byte_as_at_once(stream: bytes, size: int) -> None:
     pieces = [stream[i : i + size] for i in range(0, len(stream), size)]

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.messages import (
@@ -91,6 +91,7 @@ def transcripts(draw: st.DrawFn) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
+@settings(deadline=None)
 @given(transcripts())
 def test_any_transcript_becomes_a_request_that_the_real_apis_would_take(
     turns: tuple[Turn, ...],

@@ -102,6 +102,10 @@ def test_a_type_of_a_newer_version_is_refused_by_name() -> None:
         decode(json.dumps(data).encode())
 
 
+def a_line(fields: str) -> bytes:
+    return ('{"type":"notice","run_id":"r","session_id":null,"ts":"t",' + fields + "}").encode()
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -115,18 +119,15 @@ def test_a_type_of_a_newer_version_is_refused_by_name() -> None:
         (b'{"type": ["notice"]}', "not an event"),
         (b'{"type":"notice","run_id":"r","session_id":null,"seq":1,"ts":"t"}', "'level' is miss"),
         (
-            b'{"type":"notice","run_id":"r","session_id":null,"seq":"1","ts":"t",'
-            b'"level":"info","text":"x"}',
+            a_line('"seq":"1","level":"info","text":"x"'),
             "'1' is not a whole number",
         ),
         (
-            b'{"type":"notice","run_id":"r","session_id":null,"seq":1,"ts":"t",'
-            b'"level":"info","text":null}',
+            a_line('"seq":1,"level":"info","text":null'),
             "None is not a text",
         ),
         (
-            b'{"type":"notice","run_id":"r","session_id":null,"seq":1,"ts":"t",'
-            b'"level":"loud","text":"x"}',
+            a_line('"seq":1,"level":"loud","text":"x"'),
             "loud",
         ),
         (b"[" * 100_000, "not an event"),
