@@ -1,15 +1,14 @@
-"""The entry point: finds the command, maps errors to exit codes. Imports click and no more."""
+"""The entry point: finds the command, maps errors to exit codes. Imports click, nothing heavy."""
 
+import gc
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from harness_batch import __version__
-
-if TYPE_CHECKING:
-    from harness_batch.errors import HarnessError
+from harness_batch.cli.streams import code_of, open_streams
 
 COMMANDS = {
     "run": "runs the sessions, writes database, reports and patches",
@@ -35,18 +34,6 @@ class Commands(click.Group):
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what goes wrong on purpose is one message and an exit code."""
-        # Loaded only now: `--version` and `--help` must not pay for it.
-        from harness_batch.errors import HarnessError
-
-        try:
-            return super().invoke(ctx)
-        except HarnessError as error:
-            text = str(error)
-            click.echo(text if "\n" in text else f"harness-batch: {text}", err=True)
-            ctx.exit(_code(error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -83,6 +70,12 @@ def entry() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
+    gc.disable()  # imports make a lot that stays; `running` turns it on again for what lasts
+    outlet = open_streams()
+    sys.exit(code_of(outlet, _code()))
+
+
+def _code() -> int:
     try:
         code = entry.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -92,16 +85,27 @@ def main() -> NoReturn:
         code = 2
     except click.Abort:
         code = 130
-    sys.exit(code if isinstance(code, int) else 0)
+    except Exception as error:  # noqa: BLE001  # the edge: what nobody expected is told in one line
+        code = _failed(error)
+    return code if isinstance(code, int) else 0
 
 
-def _code(error: "HarnessError") -> int:
-    from harness_batch.errors import PatchConflict, UserError
+def _failed(error: Exception) -> int:
+    # Loaded only now: the good path of `--version` must not pay for it.
+    from harness_batch.errors import HarnessError, PatchConflict, UserError, cause_of
 
-    match error:
+    cause = cause_of(error)
+    match cause:
         case UserError():
-            return 2
+            code = 2
         case PatchConflict():
-            return 1
+            code = 1
+        case HarnessError():
+            code = 3
         case _:
+            from harness_batch.cli.bugs import told
+
+            click.echo(told(error), err=True)
             return 3
+    click.echo(f"harness-batch: {cause}" if "\n" not in str(cause) else str(cause), err=True)
+    return code
