@@ -188,23 +188,32 @@ class QuotaExhausted(ProviderError):
 
 @contextmanager
 def only_cause() -> Iterator[None]:
-    """Raise the first error of ours instead of the group that a nursery puts around it.
-
-    The one place where an ExceptionGroup is unwrapped; groups without such an error pass.
-    """
+    """Raise what a nursery's group is about instead of the group; cancellation passes as it is."""
     try:
         yield
     except BaseExceptionGroup as group:
-        cause = _first(group)
-        if cause is None:
+        cause = cause_of(group)
+        if not isinstance(cause, Exception):
             raise
         raise cause from group
 
 
-def _first(group: BaseExceptionGroup) -> HarnessError | None:
-    for error in group.exceptions:
-        if isinstance(error, HarnessError):
-            return error
-        if isinstance(error, BaseExceptionGroup) and (found := _first(error)) is not None:
-            return found
-    return None
+def cause_of(error: BaseException) -> BaseException:
+    """What a nursery's group is about, or the error itself. The one place that opens groups.
+
+    Storage first, since nothing can be trusted after it; then bugs of ours, which must not hide
+    behind an error that came with them; then the first error there is.
+    """
+    leaves = list(_leaves(error))
+    faults = [leaf for leaf in leaves if isinstance(leaf, Exception)]
+    storage = (leaf for leaf in faults if isinstance(leaf, StorageError))
+    bugs = (leaf for leaf in faults if not isinstance(leaf, HarnessError))
+    return (*storage, *bugs, *faults, *leaves)[0]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
