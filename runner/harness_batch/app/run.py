@@ -193,6 +193,7 @@ class Execution:
             skip=sessions.skip,
             max_failures=self.options.max_failures,
             out_of_money=lambda: budget.exhausted,
+            running_low=budget.running_low,
         )
         ended = await self._scheduled(scheduler, reuse)
         code = exit_code((*reuse.kept, *ended), stopped=scheduler.stopped, signal=self.signalled)

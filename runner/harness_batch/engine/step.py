@@ -106,6 +106,7 @@ class Stepper:
             await reply.read(self._request(allowance, last=last))
         except BaseException:
             self.calls.abort(call)
+            reply.parts.close_open_parts()
             draft.interrupt()
             raise
         usd = self.calls.close(call, reply.parts, reply.error)
