@@ -100,12 +100,13 @@ class ToolRunner:
         )
         taken = Taken(record, call, part, draft, trio.current_time())
         self.log.emit(ToolCallStarted(record))
+        outcome: ToolResult | Refused | None = None
         try:
             outcome = await self._outcome(taken, arguments, tools_off=tools_off)
-        except trio.Cancelled:
-            # The draft marks the part; here the row gets its end, so that nothing stays open.
-            self._finish(taken, Refused(INTERRUPTED, "interrupted"))
-            raise
+        finally:
+            if outcome is None:
+                # The draft marks the part; here the row gets its end, so that nothing stays open.
+                self._finish(taken, Refused(INTERRUPTED, "interrupted"))
         self._close(taken, outcome)
 
     async def _outcome(
