@@ -11,6 +11,7 @@ import trio
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.places import history_of, run_folder
 from harness_batch.app.prepare import prepare
+from harness_batch.app.prices import require_prices
 from harness_batch.app.run import Finished, execute
 from harness_batch.cli.progress import event_file, watcher
 from harness_batch.cli.unwrap import only_cause
@@ -27,6 +28,7 @@ def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) ->
 
 async def _run(inputs: Inputs, options: RunOptions, progress: str, as_json: bool) -> int:
     prepared = prepare(inputs)
+    require_prices(prepared, options)
     folder, notice = run_folder(options, inputs.cwd)
     if notice is not None:
         click.echo(f"harness-batch: {notice}", err=True)
