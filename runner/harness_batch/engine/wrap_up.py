@@ -31,5 +31,5 @@ def _short_of(spend: Spend, stop: StopSignal, now: float) -> Iterator[str]:
         (limits.working_seconds, stop.working_deadline, "working time"),
     )
     for seconds, deadline, name in clocks:
-        if seconds is not None and deadline - now <= (1 - SHARE) * seconds:
+        if seconds is not None and deadline - now <= seconds - SHARE * seconds:
             yield name
