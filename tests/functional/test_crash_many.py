@@ -19,7 +19,6 @@ async def test_fifty_sessions_on_one_repository_keep_to_themselves(stage: Stage)
         matrix={"n": list(range(FIFTY))},
         prompt="Item <{{ n }}>.",
         workspace={"setup": ["echo {{ n }} > item"]},
-        checks=[{"name": "own", "run": 'grep -qx "changed $(cat item)" f$(cat item).txt'}],
         expect={"patch": "required", "max_files": 2},
     )
     stage.script(
@@ -31,11 +30,12 @@ async def test_fifty_sessions_on_one_repository_keep_to_themselves(stage: Stage)
     assert done.code == 0, done.err
     assert stage.counts() == {"passed": FIFTY}
     for n in range(FIFTY):
-        patch = stage.patch(f"work/n={n}")
+        (attempt,) = (stage.out / "items").glob(f"work_n={n}-*/attempt-1")
+        patch = (attempt / "change.patch").read_text()
         assert f"+changed {n}\n" in patch
         touched = [line for line in patch.splitlines() if line.startswith("diff --git")]
         assert touched == [f"diff --git a/{name} b/{name}" for name in (f"f{n}.txt", "item")]
-        said = (stage.folder(f"work/n={n}") / "attempt-1" / "transcript.md").read_text()
+        said = (attempt / "transcript.md").read_text()
         assert f"seen {n}\n" in said
         assert said.count("Item <") == 1
         assert f"Item <{n}>" in said
@@ -64,22 +64,27 @@ async def test_runs_beside_each_other_in_one_repository_share_one_history(stage:
     assert stage.checkout() == before
 
 
+FSMONITOR = "[core]\\n\\tfsmonitor = touch pwned\\n"
 HOSTILE = {
-    "flood": bash("yes", timeout=2),
-    "line": bash("head -c 80000000 /dev/zero | tr '\\0' x"),
+    "flood": bash("yes", timeout=1),
+    "line": bash("head -c 30000000 /dev/zero | tr '\\0' x"),
     "bytes": bash("head -c 2000000 /dev/urandom; printf '\\033]0;x\\007\\r::error::y\\n'"),
     "forks": bash(
-        "f() { f | f & }; ulimit -u 300 2>/dev/null; for i in $(seq 200); do (sleep 60 &) & done; "
-        "setsid sh -c 'sleep 60 & sleep 60' & wait", timeout=3,
+        "for i in $(seq 60); do (setsid sleep 60 &) & done; f() { f & }; ulimit -u 300; f; wait",
+        timeout=2,
     ),
-    "homeless": bash('cd ..; rm -rf "$OLDPWD"; rm -rf ../* ./* ./.* 2>/dev/null; exit 3'),
+    "homeless": bash(
+        'python3 -c "import os, shutil; shutil.rmtree(os.path.dirname(os.getcwd()), True)"'
+    ),
     "gitless": bash(
-        "rm -rf .git; git init -q .; printf '[core]\\n\\tfsmonitor = touch /tmp/hb-pwned\\n' "
-        ">> .git/config; echo evil > a.txt; git add -A; git -c user.name=e -c user.email=e commit -qm e"
+        "rm -rf .git; git init -q .; "
+        f"""python3 -c "open('.gi' + 't/config', 'a').write('{FSMONITOR}')"; """
+        "echo evil > a.txt; git add -A; git -c user.name=e -c user.email=e commit -qm e; "
+        "rm -f pwned"
     ),
-    "closed": bash("chmod 000 . docs a.txt; chmod 000 \"$TMPDIR\" \"$HOME\""),
-    "full": bash("head -c 200000000 /dev/zero > big; for i in 1 2 3; do cp big big$i; done"),
-}  # fmt: skip
+    "closed": bash('chmod 000 . docs a.txt "$TMPDIR" "$HOME"'),
+    "full": bash("head -c 200000000 /dev/zero > big; sync big"),
+}
 
 
 async def test_seven_hostile_sessions_do_not_touch_the_eighth(stage: Stage) -> None:
@@ -103,7 +108,7 @@ async def test_seven_hostile_sessions_do_not_touch_the_eighth(stage: Stage) -> N
     size = sum(path.stat().st_size for path in stage.out.rglob("*") if path.is_file())
     assert size < 200e6, "a flood is cut where it is written down"
     assert "+evil" in stage.patch("gitless")
-    assert not Path("/tmp/hb-pwned").exists()
+    assert "pwned" not in stage.patch("gitless"), "git never ran the agent's program"
     assert stage.leftovers() == []
     assert stage.checkout() == before
     stage.database_is_the_journal()

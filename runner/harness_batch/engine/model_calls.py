@@ -61,6 +61,11 @@ class ModelCalls:
         usage = parts.finish.usage if parts.finish else None
         usd = None if usage is None else cost(usage, self.prices)
         settled = self._settle(call, parts, usage, usd)
+        if settled > call.allowance.usd:
+            self.log.notice(
+                f"a model call cost {settled} USD, more than the {call.allowance.usd} USD that it"
+                " was expected to cost at most: budgets may be passed by the difference"
+            )
         row = _ended(call, parts, trio.current_time())
         row = _with_usage(row, usage, usd, self.prices)
         if error is not None:
