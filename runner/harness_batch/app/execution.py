@@ -285,7 +285,7 @@ def _run_id(folder: RunFolder) -> str:
 
 
 def _reused(reuse: Reuse) -> str:
-    return f"resumed: {len(reuse.kept)} session(s) stand, {len(reuse.again)} run"
+    return f"resumed: sessions kept {len(reuse.kept)}, run again {len(reuse.again)}"
 
 
 async def _stop_after(seconds: float, scheduler: Scheduler) -> None:

@@ -3,6 +3,7 @@
 import gc
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -11,19 +12,26 @@ from harness_batch import __version__
 from harness_batch.cli.streams import code_of, open_streams
 
 COMMANDS = {
-    "run": "runs the sessions, writes database, reports and patches",
-    "validate": "all faults of recipes at once, without calling anything",
-    "plan": "the sessions that `run` would start",
-    "report": "re-emits the reports of a run",
-    "runs": "lists runs",
-    "show": "the transcript of a session",
-    "query": "read-only SQL over the history",
-    "schema": "the JSON Schemas of recipe, config and result",
-    "apply": "applies a session's patch to the current checkout",
-    "doctor": "what this host can enforce, and what is missing",
-    "init": "a starter recipe, or the sample repository",
+    "run": "run the sessions of recipes; write database, reports and patches",
+    "validate": "list all faults of recipes at once; nothing is called",
+    "plan": "show the sessions that `run` would start; nothing is called",
+    "report": "write the reports of a run again",
+    "runs": "list the runs, newest first",
+    "show": "show the transcript of a session",
+    "query": "answer SQL from the history, read-only",
+    "schema": "print the JSON Schema of recipe, config, agent or result",
+    "apply": "apply a session's patch to a checkout",
+    "doctor": "say what this host can enforce, and what is missing",
+    "init": "write a starter recipe, or make the sample repository",
 }
 """Every command with its line of help; each is a module of its own, loaded when it is called."""
+
+
+FIRST_STEPS = """\b
+First steps, without a key and without network:
+  harness-batch init --sample sample
+  harness-batch run fix-failing-test --repo sample
+"""
 
 
 class Commands(click.Group):
@@ -32,6 +40,7 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` in front of what does not begin with a command."""
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            _refuse_misspelt(args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -59,6 +68,7 @@ class Commands(click.Group):
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
+    epilog=FIRST_STEPS,
 )
 @click.version_option(__version__, prog_name="harness-batch")
 def entry() -> None:
@@ -77,7 +87,7 @@ def main() -> NoReturn:
 
 def _code() -> int:
     try:
-        code = entry.main(standalone_mode=False)
+        code = entry.main(prog_name="harness-batch", standalone_mode=False)
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
@@ -88,6 +98,19 @@ def _code() -> int:
     except Exception as error:  # noqa: BLE001  # the edge: what nobody expected is told in one line
         code = _failed(error)
     return code if isinstance(code, int) else 0
+
+
+def _refuse_misspelt(word: str) -> None:
+    """`harness-batch rnu ...` is no recipe called `rnu`."""
+    if word.startswith("-") or not word.isalpha() or Path(word).exists():
+        return
+    from difflib import get_close_matches
+
+    from harness_batch.recipe.places import bundled_recipes
+
+    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.6)
+    if near and word not in bundled_recipes():
+        raise click.UsageError(f"no command or recipe `{word}`; did you mean `{near[0]}`?")
 
 
 def _failed(error: Exception) -> int:

@@ -66,7 +66,7 @@ class AttemptRun:
             patch_refused=self._change.refused,
             has_patch=self._change.patch is not None,
         )
-        return self._finished(verdict, _answer(ending))
+        return self._finished(verdict, ending)
 
     async def _ending(self) -> Ending:
         try:
@@ -173,10 +173,12 @@ class AttemptRun:
         self._checks.append(result)
         self.log.emit(CheckFinished(result))
 
-    def _finished(self, verdict: Verdict, answer: str) -> Attempt:
+    def _finished(self, verdict: Verdict, ending: Ending) -> Attempt:
+        answer = _answer(ending)
         if answer:
-            schema = self.agenda.item.recipe.response_schema
-            name = "answer.md" if schema is None else "answer.json"
+            by_schema = self.agenda.item.recipe.response_schema is not None
+            # Prose where the schema's answer never came is no JSON.
+            name = "answer.json" if by_schema and isinstance(ending, Answered) else "answer.md"
             self.write(self.folder / name, answer.encode("utf-8", "replace"))
         wall = trio.current_time() - self._began
         ended = evolve(

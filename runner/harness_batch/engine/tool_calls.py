@@ -184,8 +184,8 @@ class ToolRunner:
         asks = tool.asks(arguments, self.context)
         if isinstance(asks, ToolResult):
             return Refused(asks.output, "timeout" if asks.status == "timeout" else "error")
-        if not asks:
-            return None  # it needs nothing: giving the answer, for one
+        if not tool.permission and not asks:
+            return None  # it needs none: giving the answer, for one
         verdict = self.policy.judge(asks)
         self._decided(taken.record, verdict.rulings)
         return self._deny(verdict.message, call) if isinstance(verdict, Denied) else None
