@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.permissions.defaults import DEFAULT_RULES
@@ -268,6 +268,7 @@ def allowed(judge: Policy, asks: list[Ask]) -> bool:
     return isinstance(judge.judge(asks), Allowed)
 
 
+@settings(deadline=None)
 @given(STACKS, CALLS)
 def test_nothing_is_allowed_that_no_rule_allows(stack: tuple[Rule, ...], asks: list[Ask]) -> None:
     verdict = Policy(stack).judge(asks)
@@ -278,6 +279,7 @@ def test_nothing_is_allowed_that_no_rule_allows(stack: tuple[Rule, ...], asks: l
         assert all(ask in counted or ask.passing for ask in asks)
 
 
+@settings(deadline=None)
 @given(STACKS, CALLS, RULES)
 def test_one_more_deny_never_allows_more(
     stack: tuple[Rule, ...], asks: list[Ask], last: Rule
@@ -287,6 +289,7 @@ def test_one_more_deny_never_allows_more(
         assert allowed(Policy(stack), asks)
 
 
+@settings(deadline=None)
 @given(STACKS, CALLS, RULES)
 def test_one_more_allow_never_denies_more(
     stack: tuple[Rule, ...], asks: list[Ask], last: Rule
@@ -296,6 +299,7 @@ def test_one_more_allow_never_denies_more(
         assert allowed(Policy((*stack, allow)), asks)
 
 
+@settings(deadline=None)
 @given(STACKS, STACKS, STACKS, CALLS)
 def test_neither_a_parent_nor_a_ceiling_ever_widens(
     stack: tuple[Rule, ...], parent: tuple[Rule, ...], ceiling: tuple[Rule, ...], asks: list[Ask]
@@ -307,6 +311,7 @@ def test_neither_a_parent_nor_a_ceiling_ever_widens(
         assert allowed(Policy(stack), asks)
 
 
+@settings(deadline=None)
 @given(STACKS, STACKS, ASKS)
 def test_a_hidden_tool_has_no_input_that_is_allowed(
     stack: tuple[Rule, ...], ceiling: tuple[Rule, ...], ask: Ask
