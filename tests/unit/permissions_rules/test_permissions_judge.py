@@ -216,6 +216,8 @@ def test_a_harmless_wrapper_needs_no_rule_but_a_deny_that_names_it_holds() -> No
     assert isinstance(policy({"bash": {"*": "deny", "pytest *": "allow"}}).judge(asks), Allowed)
     assert isinstance(policy({"bash": {"*": "allow", "timeout *": "deny"}}).judge(asks), Denied)
     assert isinstance(policy({"bash": {"ls *": "allow"}}).judge(asks[1:]), Denied)
+    buried = policy({"bash": {"timeout *": "deny", "*": "deny", "pytest *": "allow"}})
+    assert isinstance(buried.judge(asks), Denied)
 
 
 def test_the_explanation_lists_every_matching_rule_and_the_winner() -> None:
@@ -225,6 +227,9 @@ def test_the_explanation_lists_every_matching_rule_and_the_winner() -> None:
     assert [rule.pattern for rule in told.too_vague] == ["find *"]
     assert told.ruling.action == "deny"
     assert told.ruling.rule == told.matching[0]
+    told = policy({"read": {"a/**": "allow"}}).explain(Ask("read", "a/.env"))
+    assert [rule.pattern for rule in told.matching] == ["*", "*.env", "a/**"]
+    assert [rule.pattern for rule in told.too_vague] == ["a/**"]
 
 
 @pytest.mark.parametrize(
