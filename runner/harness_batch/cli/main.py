@@ -1,17 +1,15 @@
-"""The entry point: finds the command, maps errors to exit codes. Imports click and no more."""
+"""The entry point: finds the command, maps errors to exit codes. Imports click, nothing heavy."""
 
+import gc
 import sys
-import traceback
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from harness_batch import __version__
-
-if TYPE_CHECKING:
-    from harness_batch.errors import HarnessError
+from harness_batch.cli.streams import code_of, open_streams
 
 COMMANDS = {
     "run": "run the sessions of recipes; write database, reports and patches",
@@ -45,18 +43,6 @@ class Commands(click.Group):
             _refuse_misspelt(args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what goes wrong on purpose is one message and an exit code."""
-        # Loaded only now: `--version` and `--help` must not pay for it.
-        from harness_batch.errors import HarnessError
-
-        try:
-            return super().invoke(ctx)
-        except HarnessError as error:
-            text = str(error)
-            click.echo(text if "\n" in text else f"harness-batch: {text}", err=True)
-            ctx.exit(_code(error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -94,6 +80,12 @@ def entry() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
+    gc.disable()  # imports make a lot that stays; `running` turns it on again for what lasts
+    outlet = open_streams()
+    sys.exit(code_of(outlet, _code()))
+
+
+def _code() -> int:
     try:
         code = entry.main(prog_name="harness-batch", standalone_mode=False)
     except click.exceptions.Exit as stop:
@@ -103,10 +95,9 @@ def main() -> NoReturn:
         code = 2
     except click.Abort:
         code = 130
-    except Exception:  # noqa: BLE001  # a fault of ours is exit code 3; Python's own would be 1
-        traceback.print_exc()
-        code = 3
-    sys.exit(code if isinstance(code, int) else 0)
+    except Exception as error:  # noqa: BLE001  # the edge: what nobody expected is told in one line
+        code = _failed(error)
+    return code if isinstance(code, int) else 0
 
 
 def _refuse_misspelt(word: str) -> None:
@@ -122,13 +113,22 @@ def _refuse_misspelt(word: str) -> None:
         raise click.UsageError(f"no command or recipe `{word}`; did you mean `{near[0]}`?")
 
 
-def _code(error: "HarnessError") -> int:
-    from harness_batch.errors import PatchConflict, UserError
+def _failed(error: Exception) -> int:
+    # Loaded only now: the good path of `--version` must not pay for it.
+    from harness_batch.errors import HarnessError, PatchConflict, UserError, cause_of
 
-    match error:
+    cause = cause_of(error)
+    match cause:
         case UserError():
-            return 2
+            code = 2
         case PatchConflict():
-            return 1
+            code = 1
+        case HarnessError():
+            code = 3
         case _:
+            from harness_batch.cli.bugs import told
+
+            click.echo(told(error), err=True)
             return 3
+    click.echo(f"harness-batch: {cause}" if "\n" not in str(cause) else str(cause), err=True)
+    return code
