@@ -5,12 +5,11 @@ No proxy, whatever the environment says: a proxy would resolve the name again, u
 
 import functools
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-import httpcore
 import trio
 import truststore
-from attrs import Factory, frozen
+from attrs import frozen
 
 from harness_batch.permissions.web_url import WebUrl
 from harness_batch.tools.addresses import Network, refused_address
@@ -60,38 +59,31 @@ class Dialler:
                 return f"{url.host} leads to {address}, {kind}; only public hosts can be fetched"
         return tuple(found[:MAX_ADDRESSES]) or f"{url.host} has no address"
 
-    def pool(self, addresses: Sequence[str], url: WebUrl) -> httpcore.AsyncConnectionPool:
-        """Connections to these addresses only. HTTP/1.1, nothing kept."""
-        return httpcore.AsyncConnectionPool(
-            ssl_context=self.tls() if url.scheme == "https" else None,
-            max_connections=1,
-            max_keepalive_connections=0,
-            network_backend=_Pinned(tuple(addresses)),
-        )
+    async def connect(self, addresses: Sequence[str], url: WebUrl) -> trio.abc.Stream:
+        """A connection to the first of these addresses that answers; TLS is for the URL's host.
+
+        Raises: OSError, trio.BrokenResourceError.
+        """
+        plain = await _first_that_answers(addresses, url.port)
+        if url.scheme == "http":
+            return plain
+        secured = trio.SSLStream(plain, self.tls(), server_hostname=url.host, https_compatible=True)
+        try:
+            await secured.do_handshake()
+        except BaseException:
+            await trio.aclose_forcefully(plain)
+            raise
+        return secured
 
 
-@frozen
-class _Pinned(httpcore.AsyncNetworkBackend):
-    """Dials the addresses it was made with, whatever host is asked for."""
-
-    addresses: tuple[str, ...]
-    trio: httpcore.TrioBackend = Factory(httpcore.TrioBackend)
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's own
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        del host, timeout, local_address
-        failure: Exception = httpcore.ConnectError("no address")
-        for address in self.addresses:
-            try:
-                return await self.trio.connect_tcp(
-                    address, port, CONNECT_SECONDS, None, socket_options
-                )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                failure = error
-        raise failure
+async def _first_that_answers(addresses: Sequence[str], port: int) -> trio.SocketStream:
+    failure = OSError("no address")
+    for address in addresses:
+        try:
+            with trio.fail_after(CONNECT_SECONDS):
+                return await trio.open_tcp_stream(address, port)
+        except trio.TooSlowError:
+            failure = OSError(f"{address} does not answer within {CONNECT_SECONDS:g} s")
+        except OSError as error:
+            failure = error
+    raise failure

@@ -5,15 +5,16 @@ for everything, redirects included.
 """
 
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-import httpcore
+import h11
 import trio
 from attrs import frozen
 
 from harness_batch import __version__
 from harness_batch.permissions.web_url import WebUrl, join_url
 from harness_batch.tools.dialing import Dialler
+from harness_batch.tools.exchange import Exchange
 
 MAX_BYTES = 5 * 1024 * 1024
 MAX_SECONDS = 30.0
@@ -82,39 +83,37 @@ class Fetcher:
         addresses = await self.dialler.addresses(url)
         if isinstance(addresses, str):
             return NoPage(addresses)
-        headers = [
-            (b"Host", url.authority.encode()),
-            (b"User-Agent", f"harness-batch/{__version__}".encode()),
-            (b"Accept", self.accept.encode()),
-            (b"Accept-Encoding", b"gzip"),
-            (b"Connection", b"close"),
-        ]
-        place = httpcore.URL(
-            scheme=url.scheme, host=url.host, port=url.port, target=url.target.encode()
-        )
         try:
-            async with (
-                self.dialler.pool(addresses, url) as pool,
-                pool.stream("GET", place, headers=headers) as response,
-            ):
-                return await self._answer(url, response)
-        except (httpcore.TimeoutException, httpcore.NetworkError) as error:
+            stream = await self.dialler.connect(addresses, url)
+            try:
+                return await self._answer(url, Exchange(stream))
+            finally:
+                await trio.aclose_forcefully(stream)
+        except (OSError, trio.BrokenResourceError) as error:
             return NoPage(f"{url} cannot be reached: {_words(error)}")
-        except (httpcore.ProtocolError, zlib.error) as error:
+        except (h11.RemoteProtocolError, zlib.error) as error:
             return NoPage(f"{url} does not answer as HTTP should: {_words(error)}")
 
-    async def _answer(self, url: WebUrl, response: httpcore.Response) -> Page | NoPage | WebUrl:
-        headers = {name.lower(): value for name, value in reversed(response.headers)}
-        if response.status in _REDIRECTS and b"location" in headers:
+    async def _answer(self, url: WebUrl, exchange: Exchange) -> Page | NoPage | WebUrl:
+        asked = [
+            ("Host", url.authority),
+            ("User-Agent", f"harness-batch/{__version__}"),
+            ("Accept", self.accept),
+            ("Accept-Encoding", "gzip"),
+            ("Connection", "close"),
+        ]
+        head = await exchange.get(url.target, asked)
+        headers = {bytes(name): bytes(value) for name, value in reversed(list(head.headers))}
+        if head.status_code in _REDIRECTS and b"location" in headers:
             location = headers[b"location"].decode("utf-8", "replace")
             there = join_url(url, location)
             if isinstance(there, str):
                 return NoPage(f"{url} redirects to {location[:200]!r}: {there}")
             return there
-        return await self._page(url, response, headers)
+        return await self._page(url, exchange, head.status_code, headers)
 
     async def _page(
-        self, url: WebUrl, response: httpcore.Response, headers: Mapping[bytes, bytes]
+        self, url: WebUrl, exchange: Exchange, status: int, headers: Mapping[bytes, bytes]
     ) -> Page | NoPage:
         kind, length, coding = (
             headers.get(name, b"").decode("latin-1").strip().lower()
@@ -122,18 +121,18 @@ class Fetcher:
         )
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None
         if not self.wanted(kind):
-            return Page(url, response.status, kind, b"", size)
+            return Page(url, status, kind, b"", size)
         if size is not None and size > MAX_BYTES:
             return NoPage(f"{url} has {size} bytes, at most {MAX_BYTES} can be fetched")
-        body = await _read(response.aiter_stream(), coding)
+        body = await _read(exchange, coding)
         if body is None:
             return NoPage(f"{url}: the content coding {coding[:50]!r} is not known")
         if len(body) > MAX_BYTES:
             return NoPage(f"{url} has more than {MAX_BYTES} bytes, the most that can be fetched")
-        return Page(url, response.status, kind, body, size)
+        return Page(url, status, kind, body, size)
 
 
-async def _read(stream: AsyncIterator[bytes], coding: str) -> bytes | None:
+async def _read(exchange: Exchange, coding: str) -> bytes | None:
     """At most one byte more than `MAX_BYTES`; None for an unknown coding."""
     if coding not in ("", "identity") and coding not in _INFLATED:
         return None
@@ -141,7 +140,7 @@ async def _read(stream: AsyncIterator[bytes], coding: str) -> bytes | None:
     pieces: list[bytes] = []
     room = MAX_BYTES + 1
     packed = MAX_BYTES + 1
-    async for chunk in stream:
+    while chunk := await exchange.more():
         packed -= len(chunk)
         piece = chunk[:room] if unpack is None else unpack.decompress(chunk, room)
         pieces.append(piece)
