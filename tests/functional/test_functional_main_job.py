@@ -63,19 +63,32 @@ def jobs() -> list[Job]:
     return found
 
 
+def twins(form: Form) -> Job:
+    """Two sessions of one recipe."""
+    recipe: dict[str, object] = {
+        "matrix": {"file": ["prices", "stock"]},
+        "prompt": "Mend shop/{{ file }}.py.",
+        "instructions": "Keep to the style of the house.",
+        "checks": None,
+        "expect": None,
+    }
+    return Job(f"twins.{form}", (Reply(Say("Done.")),), form, recipe)
+
+
 NAMES = [job.name for job in jobs()]
 PRICED = [name for name in NAMES if not name.startswith("no-usage")]
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return carry_out(tmp_path_factory.mktemp("main"), jobs(), "-j", "4")
+    both = [twins(form) for form in FORMS]
+    return carry_out(tmp_path_factory.mktemp("main"), [*jobs(), *both], "-j", "4")
 
 
 def test_all_sessions_pass_and_the_exit_code_says_so(ran: Ran) -> None:
     assert ran.exit_code == 0, ran.stdout
     assert "Traceback" not in ran.stdout + ran.stderr
-    assert f"All {len(NAMES)} sessions passed" in ran.stdout
+    assert f"All {len(NAMES) + 4} sessions passed" in ran.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -191,24 +204,9 @@ def test_the_next_request_starts_with_the_bytes_of_the_one_before(ran: Ran, name
     assert len(set(bodies)) == len(bodies)
 
 
-@pytest.fixture(scope="module")
-def matrix(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    recipe: dict[str, object] = {
-        "matrix": {"file": ["prices", "stock"]},
-        "prompt": "Mend shop/{{ file }}.py.",
-        "instructions": "Keep to the style of the house.",
-        "checks": [],
-        "expect": None,
-    }
-    twins = [Job(f"twins.{form}", (Reply(Say("Done.")),), form, recipe) for form in FORMS]
-    return carry_out(tmp_path_factory.mktemp("twins"), twins)
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_two_sessions_of_a_recipe_share_system_and_tools_to_the_byte(
-    matrix: Ran, form: Form
-) -> None:
-    bodies = [seen.body for seen in matrix.requests if seen.model == f"twins.{form}"]
+def test_two_sessions_of_a_recipe_share_system_and_tools_to_the_byte(ran: Ran, form: Form) -> None:
+    bodies = [seen.body for seen in ran.requests if seen.model == f"twins.{form}"]
 
     assert len(bodies) == 2
     prompts = [re.search(rb"Mend shop/(prices|stock)\.py", body) for body in bodies]

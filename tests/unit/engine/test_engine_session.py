@@ -18,7 +18,6 @@ from harness_batch.errors import (
     AuthFailed,
     HarnessError,
     NetworkFailure,
-    ProviderError,
     ProviderTimeout,
     RateLimited,
     StorageError,
