@@ -4,7 +4,6 @@ Raises UserError for everything the user can mend; all faults of all recipes at 
 """
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -20,7 +19,6 @@ from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint
 from harness_batch.plan.build import build_plan
-from harness_batch.plan.choice import lacking_price
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
@@ -67,15 +65,6 @@ def prepare(inputs: Inputs) -> Prepared:
     warnings = (*plan.warnings, *_lint(plan.items))
     plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
     return Prepared(plan=plan, config=config, agents=agents, repositories=repositories)
-
-
-def refuse_unpriced(prepared: Prepared, max_cost: Decimal | None) -> None:
-    """A run's cost that is bounded must be known. Raises: UsageError."""
-    if max_cost is None:
-        return
-    for ref in dict.fromkeys(ref for item in prepared.plan.items for ref in item.models):
-        if lack := lacking_price(prepared.config, ref):
-            raise UsageError(f"--max-cost {lack}, in a configuration file")
 
 
 def _open_all(inputs: Inputs) -> list[RecipeSource]:
