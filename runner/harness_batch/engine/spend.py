@@ -2,8 +2,13 @@
 
 A limit is checked before it is overrun: a call must fit with its estimated input and the most
 output it may give, and that output is lowered as far as it must be.
+
+What a child session uses counts for its parents too: tokens, money and tool calls, against their
+limits and in their totals. Steps do not: they bound one conversation. Children and parent may call
+at the same time, so tokens are held while a call is under way, as money is.
 """
 
+from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal
 from math import ceil
 
@@ -37,13 +42,17 @@ class Allowance:
 
 @define
 class Spend:
-    """Counters of one session, over all its attempts."""
+    """Counters of one session, over all its attempts, what its children use included."""
 
     limits: Limits
     budget: Budget
+    parent: "Spend | None" = None
+    """Of the session that started this one."""
     steps: int = 0
     tool_calls: int = 0
     tokens: int = 0
+    held_tokens: int = 0
+    """The most that calls under way may still use."""
     waited_s: float = 0.0
     """Time spent waiting for a provider to admit us again."""
     usd: Decimal = field(default=Decimal(0))
@@ -61,23 +70,37 @@ class Spend:
         output = self._output_ceiling(estimate, info)
         if most is not None:
             output = min(output, most)
-        if self.limits.tokens is not None:
-            room = self.limits.tokens - self.tokens - estimate
+        for spend in self._line():
+            if spend.limits.tokens is None:
+                continue
+            room = spend.limits.tokens - spend.tokens - spend.held_tokens - estimate
             if room < LEAST_OUTPUT_TOKENS:
-                return Stopped("max_tokens", _over("tokens", self.limits.tokens, self.tokens))
+                return Stopped("max_tokens", _over("tokens", spend.limits.tokens, spend.tokens))
             output = min(output, room)
-        return self._reserve(estimate, output, info.prices)
+        allowance = self._reserve(estimate, output, info.prices)
+        if isinstance(allowance, Allowance):
+            self._hold(allowance.tokens)
+        return allowance
+
+    def take_tool_call(self) -> int | None:
+        """Count one more tool call; the limit that it would pass, and then it is not counted."""
+        for spend in self._line():
+            limit = spend.limits.tool_calls
+            if limit is not None and spend.tool_calls >= limit:
+                return limit
+        for spend in self._line():
+            spend.tool_calls += 1
+        return None
 
     def settle(self, allowance: Allowance, usage: TokenUsage | None, cost: Decimal | None) -> None:
         """Count a call that ended; without the provider's report it counts at its ceiling."""
-        if usage is None:
-            self.tokens += allowance.tokens
-        else:
-            self.tokens += usage.input + usage.output
-        if cost is None:
-            self.unpriced_calls += 1
-        else:
-            self.usd += cost
+        self._hold(-allowance.tokens)
+        for spend in self._line():
+            spend.tokens += allowance.tokens if usage is None else usage.input + usage.output
+            if cost is None:
+                spend.unpriced_calls += 1
+            else:
+                spend.usd += cost
         self.budget.settle(allowance.usd, allowance.usd if usage is None else cost or Decimal(0))
 
     def cost(self) -> Decimal | None:
@@ -86,12 +109,24 @@ class Spend:
 
     def refund(self, allowance: Allowance) -> None:
         """A call that the provider refused before it did anything costs nothing."""
+        self._hold(-allowance.tokens)
         self.budget.settle(allowance.usd, Decimal(0))
 
     def learn(self, characters: int, usage: TokenUsage) -> None:
         """Take the ratio of tokens to characters from a report."""
         if characters and usage.input:
             self.tokens_per_character = usage.input / characters * SAFETY
+
+    def _line(self) -> "Iterator[Spend]":
+        """This session's, its parent's, and so on up."""
+        spend: Spend | None = self
+        while spend is not None:
+            yield spend
+            spend = spend.parent
+
+    def _hold(self, tokens: int) -> None:
+        for spend in self._line():
+            spend.held_tokens += tokens
 
     def _output_ceiling(self, estimate: int, info: ModelInfo) -> int:
         ceilings = [self.limits.output_tokens or DEFAULTS.output_tokens or 0]

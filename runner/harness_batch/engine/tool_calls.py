@@ -138,13 +138,12 @@ class ToolRunner:
     def _checked(
         self, name: str, arguments: JsonObject | str, *, tools_off: bool
     ) -> tuple[Tool, JsonObject] | Refused:
-        limit = self.spend.limits.tool_calls
         if tools_off:
             return Refused("tools are off in the last step; answer in text", "denied")
-        if limit is not None and self.spend.tool_calls >= limit:
+        limit = self.spend.take_tool_call()
+        if limit is not None:
             self.over_limit = True
             return Refused(f"the limit of {limit} tool calls is used up", "denied")
-        self.spend.tool_calls += 1
         tool = self.tools.get(name)
         if tool is None:
             names = ", ".join(spec.name for spec in self.specs)
