@@ -62,18 +62,19 @@ class ModelCalls:
         usd = None if usage is None else cost(usage, self.prices)
         self._settle(call, parts, usage, usd)
         row = _ended(call, parts, trio.current_time())
-        row = _with_usage(row, usage, usd, self.prices)
+        row = _with_usage(row, usage or _counted(parts), usd, self.prices)
         if error is not None:
             status = error.status or row.http_status
             row = evolve(row, error_kind=error.kind, error=str(error), http_status=status)
         self.log.emit(ModelCallClosed(row))
         return usd
 
-    def abort(self, call: OpenCall) -> None:
+    def abort(self, call: OpenCall, parts: StreamParts) -> None:
         """The session was stopped under the call: it counts at its ceiling."""
         self.spend.settle(call.allowance, None, None)
-        duration = trio.current_time() - call.began
-        row = evolve(call.row, duration_s=duration, error_kind="cancelled")
+        row = _ended(call, parts, trio.current_time())
+        row = _with_usage(row, _counted(parts), None, self.prices)
+        row = evolve(row, error_kind="cancelled", error="the session was stopped under the call")
         self.log.emit(ModelCallClosed(row))
 
     def _settle(
@@ -85,6 +86,11 @@ class ModelCalls:
             self.spend.settle(call.allowance, usage, usd)
         else:
             self.spend.refund(call.allowance)
+
+
+def _counted(parts: StreamParts) -> TokenUsage | None:
+    """What the provider had counted when a reply broke off: tokens without a known cost."""
+    return parts.started.usage if parts.started and not parts.finish else None
 
 
 def _ended(call: OpenCall, parts: StreamParts, now: float) -> ModelCall:

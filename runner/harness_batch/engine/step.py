@@ -105,7 +105,7 @@ class Stepper:
             await self.log.log.sync()
             await reply.read(self._request(allowance, last=last))
         except BaseException:
-            self.calls.abort(call)
+            self.calls.abort(call, reply.parts)
             draft.interrupt()
             raise
         usd = self.calls.close(call, reply.parts, reply.error)

@@ -148,10 +148,17 @@ class Line:
         return refusals.typed(refusal, self.settings.name, self._key_hint, self.settings.api_key)
 
     async def _send(self, body: bytes) -> httpx.Response:
-        seconds = self.settings.connect_timeout + self.settings.first_byte_timeout
+        patience = self.settings.first_byte_timeout
         request = self._client.build_request("POST", self._url, content=body)
         try:
-            with trio.fail_after(seconds):
+            with trio.fail_after(self.settings.connect_timeout + patience) as waiting:
+
+                async def begin_waiting(stage: str, _: object) -> None:
+                    # Connecting has its own limit; the wait begins when the request goes out.
+                    if stage == "http11.send_request_headers.started":
+                        waiting.deadline = trio.current_time() + patience
+
+                request.extensions["trace"] = begin_waiting
                 return await self._client.send(request, stream=True)
         except trio.TooSlowError:
             within = f"{self.settings.first_byte_timeout:g} s"
@@ -171,7 +178,9 @@ class Line:
         refusal = refusals.from_http(status, response.headers, body)
         if status == 200 and refusal.codes:
             # An error document under a good status: its own codes say what it is.
-            return self.refused(refusals.by_codes(refusal))
+            error = self.refused(refusals.by_codes(refusal))
+            error.status = status
+            return error
         if status < 400:
             said = refusals.one_line(refusal.message, self.settings.api_key, 120)
             what = refusals.one_line(kind, limit=60)
