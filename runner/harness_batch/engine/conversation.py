@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 
+from harness_batch.engine.children import Children
 from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
 from harness_batch.engine.compactor import Compactor
+from harness_batch.engine.family import Carryover, ChildSessions, Parent
+from harness_batch.engine.jobs import Jobs
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.loop import Loop
 from harness_batch.engine.project_files import attached, project_notes
@@ -39,6 +42,11 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
+    child_sessions: ChildSessions
+    depth: int = 0
+    """0: an item's own session; more: a child."""
+    carryover: Carryover = Factory(Carryover)
+    """Of earlier attempts whose conversation this one goes on with."""
 
 
 def converse(
@@ -46,12 +54,16 @@ def converse(
 ) -> tuple[Loop, str]:
     """The conversation, ready to run, and the user's prompt to run it with."""
     recipe = agenda.item.recipe
-    runner = _runner(agenda, site, log, spend)
+    children = _children(agenda, site, log, spend, stop)
+    runner = _runner(agenda, site, log, spend, children)
+    children.note = runner.note
     stepper = Stepper(
         log=log,
         model=agenda.model,
         system=_system(agenda, site),
-        transcript=Transcript(log, str(agenda.model.ref), agenda.item.agent.name),
+        transcript=Transcript(
+            log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
+        ),
         runner=runner,
         spend=spend,
         stop=stop,
@@ -70,6 +82,7 @@ def converse(
         compactor=Compactor(
             stepper.transcript, stepper, _summariser(agenda, stepper), spend, prompt
         ),
+        children=children,
         on_denial=recipe.on_denial,
         needs_final_output=recipe.response_schema is not None,
     )
@@ -93,7 +106,29 @@ def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
     )
 
 
-def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRunner:
+def _children(
+    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, stop: StopSignal
+) -> Children:
+    parent = Parent(
+        session_id=log.session_id,
+        depth=agenda.depth,
+        item=agenda.item,
+        policy=agenda.policy,
+        site=site,
+        spend=spend,
+        stop=stop,
+    )
+    return Children(
+        parent=parent,
+        sessions=agenda.child_sessions,
+        jobs=Jobs(log),
+        known=agenda.carryover.children,
+    )
+
+
+def _runner(
+    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, children: Children
+) -> ToolRunner:
     context = ToolContext(
         root=site.workspace.root,
         cwd=site.workspace.cwd,
@@ -101,13 +136,16 @@ def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRu
         outputs=agenda.outputs,
         may=agenda.policy.allows,
         tmp=site.tmp,
+        files=agenda.carryover.files,
+        todos=agenda.carryover.todos,
     )
-    hidden = frozenset(
+    everything = (*agenda.tools, *children.tools())
+    hidden = children.hidden().union(
         tool.name
-        for tool in agenda.tools
+        for tool in everything
         if tool.permission and not agenda.policy.can_allow(tool.permission)
     )
-    tools = {tool.name: tool for tool in agenda.tools}
+    tools = {tool.name: tool for tool in everything}
     return ToolRunner(
         log=log, tools=tools, policy=agenda.policy, context=context, spend=spend, hidden=hidden
     )

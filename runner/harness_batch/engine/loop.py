@@ -4,6 +4,7 @@ from typing import Literal
 
 from attrs import define, field
 
+from harness_batch.engine.children import Children
 from harness_batch.engine.compactor import Compactor
 from harness_batch.engine.endings import Broke, Ending, Stopped
 from harness_batch.engine.spend import Spend
@@ -13,6 +14,8 @@ from harness_batch.engine.transcript import Transcript
 from harness_batch.engine.turns import (
     LAST_STEP_NOTE,
     AskModel,
+    AwaitJobs,
+    FeedResults,
     MakeRoom,
     Remind,
     Situation,
@@ -32,6 +35,7 @@ class Loop:
     runner: ToolRunner
     spend: Spend
     compactor: Compactor
+    children: Children
     on_denial: Literal["continue", "fail"] | int = "continue"
     needs_final_output: bool = False
     reminders: int = field(default=0)
@@ -39,6 +43,10 @@ class Loop:
     async def run(self, prompt: str) -> Ending:
         """Converse until turns.py says stop, or the provider fails for good."""
         self.transcript.say(prompt)
+        async with self.children.at_work():
+            return await self._converse()
+
+    async def _converse(self) -> Ending:
         while True:
             match next_step(self._situation()):
                 case Stop(ending=ending):
@@ -49,12 +57,23 @@ class Loop:
                 case MakeRoom():
                     if (failed := await self._make_room(overflowed=False)) is not None:
                         return failed
+                case AwaitJobs():
+                    await self.children.jobs.all_ended()
+                case FeedResults():
+                    self.transcript.say(self.children.jobs.feed(), synthetic=True)
                 case AskModel(last=last):
+                    self._show_board()
                     if last and self.spend.steps:
                         self.transcript.say(LAST_STEP_NOTE, synthetic=True)
                     ending_ = await self._ask(last=last)
                     if ending_ is not None:
                         return ending_
+
+    def _show_board(self) -> None:
+        """A new board stands after the newest tool results and is never changed again."""
+        news = self.children.board()
+        if news is not None:
+            self.transcript.say(news, synthetic=True)
 
     async def _ask(self, *, last: bool) -> Ending | None:
         try:
@@ -88,6 +107,8 @@ class Loop:
             reminders=self.reminders,
             window_full=self.compactor.window_full(reply),
             over_tool_calls=self.runner.over_limit,
+            jobs_running=self.children.jobs.running(),
+            results_unfed=self.children.jobs.unfed(),
         )
 
 

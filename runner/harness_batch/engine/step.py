@@ -2,6 +2,8 @@
 
 import math
 import random
+from collections.abc import Callable
+from decimal import Decimal
 
 import trio
 from attrs import define, field, frozen
@@ -99,16 +101,22 @@ class Stepper:
         draft = self.transcript.reply()
         draft.add(StepStart(step=self.spend.steps))
         call = self.calls.open(draft.message.id, allowance, characters, tries)
-        reply = Reply(self.model, self.runner, draft, last)
+        reply = Reply(
+            self.model,
+            self.runner,
+            draft,
+            last,
+            lambda reply: self.calls.close(call, reply.parts, reply.error),
+        )
         try:
             # The intent must be on the disk before money can be spent on it.
             await self.log.log.sync()
             await reply.read(self._request(allowance, last=last))
         except BaseException:
-            self.calls.abort(call, reply.parts)
+            if not reply.ended:
+                self.calls.abort(call, reply.parts)
             draft.interrupt()
             raise
-        usd = self.calls.close(call, reply.parts, reply.error)
         if reply.error is not None and not reply.executed:
             reply.parts.close_open_parts()
             draft.finish(None, reply.error.kind)
@@ -117,9 +125,8 @@ class Stepper:
         reply.parts.close_open_parts()
         reason = finish.reason if finish else "unknown"
         usage = finish.usage if finish and finish.usage else TokenUsage()
-        draft.add(
-            StepFinish(usage=usage, cost_usd=None if usd is None else str(usd), reason=reason)
-        )
+        usd = None if reply.usd is None else str(reply.usd)
+        draft.add(StepFinish(usage=usage, cost_usd=usd, reason=reason))
         turn = draft.finish(reason)
         self.transcript.keep(turn)
         return turn
@@ -159,6 +166,11 @@ class Reply:
     runner: ToolRunner
     draft: Draft
     tools_off: bool
+    close: Callable[["Reply"], Decimal | None]
+    """Settles the call and gives its cost: as soon as the stream has ended, since its tools may
+    run for long, and children among them need what it held back."""
+    ended: bool = field(default=False, init=False)
+    usd: Decimal | None = field(default=None, init=False)
     parts: StreamParts = field(init=False)
     error: ProviderError | None = None
     executed: bool = False
@@ -179,6 +191,8 @@ class Reply:
                     await self._take_all(request)
                 except ProviderError as error:
                     self.error = error
+                self.ended = True
+                self.usd = self.close(self)
 
     async def _take_all(self, request: ModelRequest) -> None:
         async with self.model.stream(request) as batches:

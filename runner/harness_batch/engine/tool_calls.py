@@ -19,7 +19,7 @@ from harness_batch.engine.spend import Spend
 from harness_batch.engine.transcript import INTERRUPTED, Draft
 from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
 from harness_batch.ids import new_id
-from harness_batch.messages import Completed, Failed, JsonObject, Part, Running, ToolUse
+from harness_batch.messages import Completed, Failed, JsonObject, Part, PartBody, Running, ToolUse
 from harness_batch.models.protocol import ToolCall, ToolSpec
 from harness_batch.permissions.judge import Allowed, Denied, Policy, Ruling
 from harness_batch.records import PermissionDecision, ToolStatus
@@ -74,6 +74,8 @@ class ToolRunner:
     final_output: str | None = None
     used: set[str] = field(factory=set)
     """Names of tools that really ran."""
+    _draft: Draft | None = None
+    """The reply whose call is being dealt with."""
     _denied: set[Call] = field(factory=set)
     _validators: dict[str, Draft202012Validator] = field(factory=dict)
 
@@ -99,6 +101,7 @@ class ToolRunner:
             started_at=self.log.now(),
         )
         taken = Taken(record, call, part, draft, trio.current_time())
+        self._draft = draft
         self.log.emit(ToolCallStarted(record))
         try:
             outcome = await self._outcome(taken, arguments, tools_off=tools_off)
@@ -107,6 +110,11 @@ class ToolRunner:
             self._finish(taken, Refused(INTERRUPTED, "interrupted"))
             raise
         self._close(taken, outcome)
+
+    def note(self, body: PartBody) -> None:
+        """Add a part to the reply whose call is being dealt with."""
+        assert self._draft is not None, "only a call that is being dealt with notes something"
+        self._draft.add(body)
 
     async def _outcome(
         self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool

@@ -100,8 +100,12 @@ class Transcript:
     model: str
     agent: str
     turns: list[Turn] = field(factory=list)
-    size: int = 0
+    """Those that are there at first were said in earlier attempts."""
+    size: int = field(init=False)
     """Characters of all turns: what token estimates go by."""
+
+    def __attrs_post_init__(self) -> None:
+        self.size = sum(characters(part.body) for turn in self.turns for part in turn.parts)
 
     def say(self, text: str, *, synthetic: bool = False) -> None:
         """Add a user message; synthetic ones are the runner's own words."""

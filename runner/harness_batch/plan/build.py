@@ -158,6 +158,7 @@ class _Planning:
             rules=decided.rules,
             limits=decided.limits,
             base_sha=at.base.base_sha,
+            subagents=self._subagents(decided.rules),
         )
         return Item(
             key=item_key(source.name, row, at.name),
@@ -204,6 +205,13 @@ class _Planning:
             ),
             refusal=chooser.refusal((*models, *((small,) if small else ())), agent, recipe),
         )
+
+    def _subagents(self, rules: tuple[Rule, ...]) -> tuple[Agent, ...]:
+        """Those that some rule may let the session start; too many are no harm in a digest."""
+        if not any(rule.permission == "task" and rule.action == "allow" for rule in rules):
+            return ()
+        agents = self.chooser.agents
+        return tuple(agents[name] for name in sorted(agents) if agents[name].mode != "primary")
 
     def _limits(self, recipe: Recipe, agent: Agent) -> Limits:
         known = (agent.name, recipe.limits)

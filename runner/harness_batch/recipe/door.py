@@ -8,7 +8,7 @@ left out of the next, so that one mistake gives one message. A `RecipeSource` th
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness_batch.errors import Fault, FaultyInput
 from harness_batch.messages import JsonObject
@@ -22,6 +22,7 @@ from harness_batch.recipe.parameters import declaration_faults, declared_paramet
 from harness_batch.recipe.record import Parameter, Recipe
 from harness_batch.recipe.schema import kind, recipe_schema, schema_faults
 from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
+from harness_batch.recipe.sub_recipes import Above, SubRecipes, content_hash
 from harness_batch.recipe.template_faults import (
     UNRENDERED,
     name_clashes,
@@ -38,10 +39,14 @@ _TASK = {"prompt", "instructions"}
 
 
 def open_recipe(path: Path) -> "RecipeSource":
-    """Read and check a recipe, without any value for its parameters.
+    """Read and check a recipe with its sub-recipes, without any value for its parameters.
 
-    Raises: FaultyInput with all faults of the file.
+    Raises: FaultyInput with all faults of the files.
     """
+    return _opened(path, Above((path.resolve(),)))
+
+
+def _opened(path: Path, above: Above) -> "RecipeSource":
     reading = _read(path)
     document, source, faults = unwrapped(reading)
     of_schema, unsound = schema_faults(document, source)
@@ -57,6 +62,8 @@ def open_recipe(path: Path) -> "RecipeSource":
     faults += meaning_faults(Subject(recipe, source, folder, before_rendering), keys)
     faults += declaration_faults(recipe, source)
     templates = RecipeTemplates(folder)
+    subs = SubRecipes(folder, above, source, recipe.get("sandbox"), _opened)
+    faults += subs.faults(recipe.get("sub_recipes", []))
     if not unsound & UNRENDERED:
         faults += name_clashes(recipe, source)
         faults += undefined_and_unused(recipe, source, templates)
@@ -87,6 +94,7 @@ def _opened(
         folder=folder,
         templated=templated,
         constant=fields_of(constant, folder),
+        sub_recipes=subs,
     )
 
 
@@ -141,11 +149,22 @@ class RecipeSource:
     """Top-level keys with templates in their texts."""
     _constant: JsonObject = field(repr=False)
     """Fields of the record that no template has a part in."""
+    _sub_recipes: SubRecipes = field(eq=False, repr=False)
 
     @property
     def declared(self) -> frozenset[str]:
         """Keys of the parameters."""
         return frozenset(parameter.key for parameter in self.parameters)
+
+    @property
+    def content(self) -> str:
+        """Hash of the file and of the recipes that it uses, as they were read."""
+        entries = self.document.get("sub_recipes", [])
+        return content_hash(self.document, self._sub_recipes.contents(entries))
+
+    def with_parameters(self, parameters: tuple[Parameter, ...]) -> "RecipeSource":
+        """The same recipe with other declarations."""
+        return evolve(self, parameters=parameters)
 
     def place(self, *path: str | int) -> tuple[int, int]:
         """Line and column (1-based) of a value, or of its nearest ancestor in the file."""
@@ -172,6 +191,9 @@ class RecipeSource:
         faults += meaning_faults(subject, set(sound))
         _raise_errors(faults)
         fields = {**self._constant, **fields_of(changed, self.folder)}
+        entries = subject.document.get("sub_recipes")
+        if entries:
+            fields["sub_recipes"] = self._sub_recipes.records(entries)
         recipe = Recipe(file=self.file, name=self.name, permissions=self.rules, **fields)
         return with_a_message(recipe)
 
