@@ -1,3 +1,4 @@
+# ruff: noqa: E501  # the table of jobs reads as one row a job
 """Permissions, limits, expectations and secrets, through the command line and a real wire."""
 
 import base64
@@ -38,9 +39,7 @@ def steps(*calls: Block, usage: Usage | None = None) -> Script:
 
 def looks(count: int) -> list[Call]:
     """Calls that differ, so that they are no loop."""
-    return [
-        Call("read", {"file_path": "shop/prices.py", "offset": n}) for n in range(1, count + 1)
-    ]
+    return [Call("read", {"file_path": "shop/prices.py", "offset": n}) for n in range(1, count + 1)]
 
 
 def job(name: str, script: Script, form: Form = "anthropic", **recipe: Any) -> Job:

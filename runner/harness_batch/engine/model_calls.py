@@ -60,32 +60,31 @@ class ModelCalls:
         """Write the end down. Returns the cost in US dollars, None when it is unpriced."""
         usage = parts.finish.usage if parts.finish else None
         usd = None if usage is None else cost(usage, self.prices)
-        self._settle(call, parts, usage, usd)
+        settled = self._settle(call, parts, usage, usd)
         row = _ended(call, parts, trio.current_time())
         row = _with_usage(row, usage or _counted(parts), usd, self.prices)
         if error is not None:
             status = error.status or row.http_status
             row = evolve(row, error_kind=error.kind, error=str(error), http_status=status)
-        self.log.emit(ModelCallClosed(row))
+        self.log.emit(ModelCallClosed(row, str(settled)))
         return usd
 
     def abort(self, call: OpenCall, parts: StreamParts) -> None:
         """The session was stopped under the call: it counts at its ceiling."""
-        self.spend.settle(call.allowance, None, None)
+        settled = self.spend.settle(call.allowance, None, None)
         row = _ended(call, parts, trio.current_time())
         row = _with_usage(row, _counted(parts), None, self.prices)
         row = evolve(row, error_kind="cancelled", error="the session was stopped under the call")
-        self.log.emit(ModelCallClosed(row))
+        self.log.emit(ModelCallClosed(row, str(settled)))
 
     def _settle(
         self, call: OpenCall, parts: StreamParts, usage: TokenUsage | None, usd: Decimal | None
-    ) -> None:
+    ) -> Decimal:
         if usage is not None and self.purpose == "step":
             self.spend.learn(call.characters, usage)
         if parts.started or parts.consumed or parts.finish:
-            self.spend.settle(call.allowance, usage, usd)
-        else:
-            self.spend.refund(call.allowance)
+            return self.spend.settle(call.allowance, usage, usd)
+        return self.spend.refund(call.allowance)
 
 
 def _counted(parts: StreamParts) -> TokenUsage | None:

@@ -105,8 +105,8 @@ class ToolRunner:
         self.log.emit(ToolCallStarted(record))
         try:
             outcome = await self._outcome(taken, arguments, tools_off=tools_off)
-        except trio.Cancelled:
-            # The draft marks the part; here the row gets its end, so that nothing stays open.
+        except BaseException:
+            # Whatever ends it: the draft marks the part, here the row gets its end.
             self._finish(taken, Refused(INTERRUPTED, "interrupted"))
             raise
         self._close(taken, outcome)
@@ -189,8 +189,8 @@ class ToolRunner:
         asks = tool.asks(arguments, self.context)
         if isinstance(asks, ToolResult):
             return Refused(asks.output, "timeout" if asks.status == "timeout" else "error")
-        if not asks:
-            return None  # it needs nothing: giving the answer, for one
+        if not tool.permission and not asks:
+            return None  # it needs none: giving the answer, for one
         verdict = self.policy.judge(asks)
         self._decided(taken.record, verdict.rulings)
         return self._deny(verdict.message, call) if isinstance(verdict, Denied) else None

@@ -4,6 +4,7 @@ One client per session: a pool shared by many sessions walks all its connections
 Nothing is followed, stored or taken from `.netrc`. Every wait has an end.
 """
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -214,10 +215,15 @@ async def _head(batches: Batches) -> bytes:
 
 
 def _why(error: BaseException) -> str:
-    """The first words on the way to the cause; httpcore's own are often empty."""
+    """The cause in the fewest words; httpcore's own are often empty, trio's say it twice."""
     found: BaseException | None = error
     said: list[str] = []
     while found is not None:
+        if isinstance(found, ConnectionError) and found.errno:
+            return os.strerror(found.errno)
+        if isinstance(found, BaseExceptionGroup):
+            found = found.exceptions[0]
+            continue
         text = str(found)
         if text and text not in said:
             said.append(text)
