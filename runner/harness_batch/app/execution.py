@@ -235,6 +235,7 @@ class Execution:
             refusals=refusals,
             date=utc_now().date().isoformat(),
             platform=f"{platform.system()} {platform.machine()}",
+            child_items=self.prepared.child_items,
             earlier=reuse.earlier,
         )
 

@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 
 from harness_batch.agents.door import load_agents
 from harness_batch.agents.record import Agent
+from harness_batch.app.child_faults import child_faults, child_models
 from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.config.door import load_config
@@ -20,7 +21,8 @@ from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint
 from harness_batch.plan.build import build_plan
-from harness_batch.plan.choice import lacking_price
+from harness_batch.plan.child_items import ChildItems
+from harness_batch.plan.choice import Chooser, lacking_price
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
@@ -39,6 +41,7 @@ class Prepared:
     agents: dict[str, Agent]
     repositories: dict[str, Repository]
     """By the path that items name."""
+    child_items: ChildItems
 
 
 def prepare(inputs: Inputs) -> Prepared:
@@ -55,25 +58,35 @@ def prepare(inputs: Inputs) -> Prepared:
     agents = load_agents(config.agents)
     repositories: dict[str, Repository] = {}
     bases = {source.file: _bases(source, inputs, repositories) for source in sources}
+    cli = _overrides(inputs)
     plan = build_plan(
         [(source, _declared(source, given)) for source in sources],
         config=config,
         agents=agents,
         repos=lambda source: bases[source.file],
-        cli=_overrides(inputs),
+        cli=cli,
         default_rules=DEFAULT_RULES,
         files=GitFiles(repositories),
     )
-    warnings = (*plan.warnings, *_lint(plan.items))
+    child_items = ChildItems(chooser=Chooser(config=config, agents=agents, cli=cli))
+    warnings = (*plan.warnings, *_lint(plan.items), *child_faults(plan.items, child_items))
     plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
-    return Prepared(plan=plan, config=config, agents=agents, repositories=repositories)
+    return Prepared(
+        plan=plan,
+        config=config,
+        agents=agents,
+        repositories=repositories,
+        child_items=child_items,
+    )
 
 
 def refuse_unpriced(prepared: Prepared, max_cost: Decimal | None) -> None:
     """A run's cost that is bounded must be known. Raises: UsageError."""
     if max_cost is None:
         return
-    for ref in dict.fromkeys(ref for item in prepared.plan.items for ref in item.models):
+    items = prepared.plan.items
+    own = (ref for item in items for ref in item.models)
+    for ref in dict.fromkeys((*own, *child_models(items, prepared.child_items))):
         if lack := lacking_price(prepared.config, ref):
             raise UsageError(f"--max-cost {lack}, in a configuration file")
 

@@ -17,6 +17,7 @@ from harness_batch.engine.family import Child, ChildSessions, Parent
 from harness_batch.engine.jobs import Jobs
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
+from harness_batch.errors import only_cause
 from harness_batch.limits import MAX_CHILD_DEPTH, MAX_RUNNING_JOBS
 from harness_batch.messages import JsonObject, Subtask
 from harness_batch.permissions.judge import Policy
@@ -106,10 +107,11 @@ class Children:
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
         """The time in which background children may run; those still running then are stopped."""
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            yield
-            nursery.cancel_scope.cancel()
+        with only_cause():
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                yield
+                nursery.cancel_scope.cancel()
 
     def board(self) -> str | None:
         """What a primary agent is to be shown of its jobs; None: nothing has changed."""
@@ -183,12 +185,13 @@ class Children:
         session_id = child.session.session_id
         report = Report(session_id=session_id, state="cancelled", detail=CUT_OFF)
         try:
-            async with trio.open_nursery() as nursery:
-                # The child is shielded from our end, so that `stop` can end it in good order.
-                with trio.CancelScope(shield=True) as lifetime:
-                    nursery.start_soon(self._hand_down, stop, lifetime)
-                    report = _report(await self.sessions.run(child, self.parent, stop))
-                nursery.cancel_scope.cancel()
+            with only_cause():
+                async with trio.open_nursery() as nursery:
+                    # Shielded from our own end, so that `stop` can end it in good order.
+                    with trio.CancelScope(shield=True) as lifetime:
+                        nursery.start_soon(self._hand_down, stop, lifetime)
+                        report = _report(await self.sessions.run(child, self.parent, stop))
+                    nursery.cancel_scope.cancel()
         finally:
             child.running = False
         return report

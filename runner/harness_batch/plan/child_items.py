@@ -18,6 +18,9 @@ from harness_batch.plan.item import Item
 from harness_batch.recipe.record import Expectations, Recipe, SubRecipe
 from harness_batch.rules import Rule
 
+NOT_GRANTED = "grants"
+"""`key` of a Wrong about a model that is not granted."""
+
 
 @frozen(kw_only=True)
 class ChildItems:
@@ -81,7 +84,7 @@ class ChildItems:
         wrong = self.chooser.unpriced(models, recipe, limits)
         refusal = self.chooser.refusal(models, agent, recipe)
         if wrong is not None or refusal is not None:
-            return wrong or Wrong(str(refusal), "model")
+            return wrong or Wrong(str(refusal), NOT_GRANTED)
         # Setting up was the parent's business.
         workspace = evolve(recipe.workspace, setup=())
         return evolve(
@@ -108,9 +111,7 @@ class ChildItems:
         return tuple(refs)
 
 
-def _stack(
-    above: Iterable[Rule], agent: Iterable[Rule], own: Iterable[Rule]
-) -> tuple[Rule, ...]:
+def _stack(above: Iterable[Rule], agent: Iterable[Rule], own: Iterable[Rule]) -> tuple[Rule, ...]:
     """Defaults and configuration, agent, recipe, command line: the order of every stack."""
     rules = tuple(above)
     base = (rule for rule in rules if rule.source.partition(":")[0] in ("default", "config"))

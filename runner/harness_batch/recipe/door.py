@@ -43,10 +43,10 @@ def open_recipe(path: Path) -> "RecipeSource":
 
     Raises: FaultyInput with all faults of the files.
     """
-    return _opened(path, Above((path.resolve(),)))
+    return _open_below(path, Above((path.resolve(),)))
 
 
-def _opened(path: Path, above: Above) -> "RecipeSource":
+def _open_below(path: Path, above: Above) -> "RecipeSource":
     reading = _read(path)
     document, source, faults = unwrapped(reading)
     of_schema, unsound = schema_faults(document, source)
@@ -62,13 +62,13 @@ def _opened(path: Path, above: Above) -> "RecipeSource":
     faults += meaning_faults(Subject(recipe, source, folder, before_rendering), keys)
     faults += declaration_faults(recipe, source)
     templates = RecipeTemplates(folder)
-    subs = SubRecipes(folder, above, source, recipe.get("sandbox"), _opened)
+    subs = SubRecipes(folder, above, source, recipe.get("sandbox"), _open_below)
     faults += subs.faults(recipe.get("sub_recipes", []))
     if not unsound & UNRENDERED:
         faults += name_clashes(recipe, source)
         faults += undefined_and_unused(recipe, source, templates)
     _raise_errors(faults)
-    return _opened(recipe, source, templates, _sorted(faults), folder)
+    return _opened(recipe, source, templates, _sorted(faults), subs)
 
 
 def _opened(
@@ -76,9 +76,9 @@ def _opened(
     source: SourceMap,
     templates: RecipeTemplates,
     warnings: list[Fault],
-    folder: Path,
+    subs: SubRecipes,
 ) -> "RecipeSource":
-    path = source.file
+    path, folder = source.file, subs.folder
     templated = frozenset(str(trail[0]) for trail, _ in template_texts(recipe)) - UNRENDERED
     constant = {key: value for key, value in recipe.items() if key not in templated}
     return RecipeSource(

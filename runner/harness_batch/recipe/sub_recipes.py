@@ -23,9 +23,9 @@ from harness_batch.recipe.schema import did_you_mean
 from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
 from harness_batch.recipe.templates import is_template
 
-TOOL_NAMES = frozenset(
-    """bash edit final_output glob grep lsp memory multiedit read skill task todo webfetch
-    write""".split()
+TOOL_NAMES = (
+    *("bash", "edit", "final_output", "glob", "grep", "lsp", "memory", "multiedit", "read"),
+    *("skill", "task", "todo", "webfetch", "write"),
 )
 """Names that tools of the house have, or will have."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -129,7 +129,9 @@ class SubRecipes:
         told = opened.document
         return SubRecipe(
             name=entry["name"],
-            description=entry.get("description") or told.get("description") or told.get("title", ""),
+            description=entry.get("description")
+            or told.get("description")
+            or told.get("title", ""),
             values=values,
             parameters=parameters_schema(opened.parameters, values),
             content=opened.content,
