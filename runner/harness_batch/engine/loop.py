@@ -39,6 +39,7 @@ class Loop:
     on_denial: Literal["continue", "fail"] | int = "continue"
     needs_final_output: bool = False
     reminders: int = field(default=0)
+    just_fed: bool = field(default=False)
 
     async def run(self, prompt: str) -> Ending:
         """Converse until turns.py says stop, or the provider fails for good."""
@@ -61,6 +62,7 @@ class Loop:
                     await self.children.jobs.all_ended()
                 case FeedResults():
                     self.transcript.say(self.children.jobs.feed(), synthetic=True)
+                    self.just_fed = True
                 case AskModel(last=last):
                     self._show_board()
                     if last and self.spend.steps:
@@ -83,6 +85,7 @@ class Loop:
         except ProviderError as error:
             return broke(error)
         self.compactor.just_made_room = False
+        self.just_fed = False
         return outcome if isinstance(outcome, Stopped) else None
 
     async def _make_room(self, *, overflowed: bool) -> Ending | None:
@@ -109,6 +112,7 @@ class Loop:
             over_tool_calls=self.runner.over_limit,
             jobs_running=self.children.jobs.running(),
             results_unfed=self.children.jobs.unfed(),
+            just_fed=self.just_fed,
         )
 
 

@@ -86,6 +86,8 @@ class Situation:
     """Background children that have not ended."""
     results_unfed: int = 0
     """Background children that have ended without the model having been told."""
+    just_fed: bool = False
+    """The model was told results and has not replied since."""
 
 
 def next_step(now: Situation) -> Next:
@@ -106,7 +108,7 @@ def next_step(now: Situation) -> Next:
 
 def _with_the_answer(now: Situation, answer: str) -> Next:
     # After results were fed in the model has the word once more, and the answer stands by then.
-    return _ask(now) if now.reply is None else _settled(now, answer)
+    return _ask(now) if now.just_fed else _settled(now, answer)
 
 
 def _settled(now: Situation, answer: str) -> Next:
