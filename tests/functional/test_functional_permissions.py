@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # the table of jobs reads as one row a job
+# the table of jobs reads as one row a job
 """Permissions, limits, expectations and secrets, through the command line and a real wire."""
 
 import base64
@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from functional_cli import ANSWER, CANARY, EDIT, KEY, READ, Form, Job, Ran, carry_out
+from functional_cli import ANSWER, CANARY, KEY, READ, Form, Job, Ran, carry_out
 from wire import Call, Reply, Say, Usage
 from wire.script import Block, Script
 
@@ -48,31 +48,93 @@ def job(name: str, script: Script, form: Form = "anthropic", **recipe: Any) -> J
 
 
 PASSING = [
-    job("goes-on", steps(bash("git log"), bash("git log"), write("tests/more.py")), permissions={"edit": {"shop/**": "allow"}, "bash": {"git status": "allow"}}),
+    job(
+        "goes-on",
+        steps(bash("git log"), bash("git log"), write("tests/more.py")),
+        permissions={"edit": {"shop/**": "allow"}, "bash": {"git status": "allow"}},
+    ),
     job("hidden", steps(bash("ls"), write("shop/more.py")), "openai-chat"),
-    job("read-only-agent", steps(bash("ls"), write("shop/more.py")), agent="plan", permissions=OPEN),
+    job(
+        "read-only-agent", steps(bash("ls"), write("shop/more.py")), agent="plan", permissions=OPEN
+    ),
     job("final-valid", steps(Call("final_output", {"count": 3})), response={"json_schema": SCHEMA}),
-    job("final-corrected", [Reply(Call("final_output", {"count": "3", "more": 1})), Reply(Say("Oh.")), Reply(Call("final_output", {"count": 3, "words": "ä"}))], "openai-chat", response={"json_schema": SCHEMA}),
+    job(
+        "final-corrected",
+        [
+            Reply(Call("final_output", {"count": "3", "more": 1})),
+            Reply(Say("Oh.")),
+            Reply(Call("final_output", {"count": 3, "words": "ä"})),
+        ],
+        "openai-chat",
+        response={"json_schema": SCHEMA},
+    ),
+    job(
+        "final-list",
+        steps(Call("final_output", {"value": ["a", "b"]})),
+        response={"json_schema": {"type": "array", "items": {"type": "string"}}},
+    ),
     job("loop-allowed", steps(*[READ] * 5), permissions={"doom_loop": "allow"}),
-]  # fmt: skip
+]
 
 FAILING = [
-    job("denial-fails", steps(bash("git log"), READ), on_denial="fail", permissions=OPEN | {"bash": {"ls": "allow"}}),
-    job("two-denials", steps(bash("git log"), READ, bash("git show"), READ), on_denial=2, permissions={"bash": {"ls": "allow"}}),
+    job(
+        "denial-fails",
+        steps(bash("git log"), READ),
+        on_denial="fail",
+        permissions=OPEN | {"bash": {"ls": "allow"}},
+    ),
+    job(
+        "two-denials",
+        steps(bash("git log"), READ, bash("git show"), READ),
+        on_denial=2,
+        permissions={"bash": {"ls": "allow"}},
+    ),
     job("hidden-counts", steps(bash("ls"), READ), on_denial="fail"),
-    job("never-final", [Reply(Say("It is 3."))] * 9, "openai-chat", response={"json_schema": SCHEMA}),
+    job(
+        "never-final", [Reply(Say("It is 3."))] * 9, "openai-chat", response={"json_schema": SCHEMA}
+    ),
     job("loop", steps(*[READ] * 5)),
     job("cycle", steps(*[READ, Call("glob", {"pattern": "*.md"})] * 5), "openai-chat"),
     job("tool-calls", steps(*looks(4)), limits={"tool_calls": 2}),
-    job("tokens", steps(*looks(20), usage=Usage(input=2500, output=100)), limits={"tokens": 20_000}),
+    job(
+        "tokens", steps(*looks(20), usage=Usage(input=2500, output=100)), limits={"tokens": 20_000}
+    ),
     job("cost", steps(*looks(20), usage=Usage(input=2000, output=200)), limits={"cost_usd": 0.05}),
-    job("expectations", steps(READ), expect={"patch": "required", "max_cost_usd": 0.0001, "tools_used": ["bash", "read"], "tools_unused": ["read"], "touches": ["shop/**"]}),
-    job("too-many-files", steps(write("a.py"), write("b.py")), permissions=OPEN, expect={"max_files": 1, "touches": ["a.*"], "answer": "nonempty"}),
+    job(
+        "expectations",
+        steps(READ),
+        expect={
+            "patch": "required",
+            "max_cost_usd": 0.0001,
+            "tools_used": ["bash", "read"],
+            "tools_unused": ["read"],
+            "touches": ["shop/**"],
+        },
+    ),
+    job(
+        "too-many-files",
+        steps(write("a.py"), write("b.py")),
+        permissions=OPEN,
+        expect={"max_files": 1, "touches": ["a.*"], "answer": "nonempty"},
+    ),
     job("unwanted-patch", steps(write("a.py")), permissions=OPEN, expect={"patch": "none"}),
-    job("bad-check", steps(write("a.py")), permissions=OPEN, checks=[{"name": "a is there", "run": "test -e a.py"}, {"name": "b is there", "run": "echo no b here; test -e b.py"}, {"name": "quick", "run": "sleep 30", "timeout": 0.3}]),
-    job("workflow", steps(write("a.py"), write(".github/workflows/x.yml", "on: push\n")), permissions=OPEN),
+    job(
+        "bad-check",
+        steps(write("a.py")),
+        permissions=OPEN,
+        checks=[
+            {"name": "a is there", "run": "test -e a.py"},
+            {"name": "b is there", "run": "echo no b here; test -e b.py"},
+            {"name": "quick", "run": "sleep 30", "timeout": 0.3},
+        ],
+    ),
+    job(
+        "workflow",
+        steps(write("a.py"), write(".github/workflows/x.yml", "on: push\n")),
+        permissions=OPEN,
+    ),
     job("outside-allow", steps(write("a.py")), permissions=OPEN, patch={"allow": ["shop/**"]}),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +221,9 @@ def test_the_answer_by_schema_is_json_and_an_invalid_one_is_corrected(passing: R
     assert json.loads(answer) == {"count": 3, "words": "ä"}
     assert [tool["status"] for tool in corrected.tools] == ["error", "completed"]
     assert "final_output" in json.dumps(corrected.requests[-1].json["messages"][-1])
-    assert valid.decisions == []
+    assert valid.decisions == [], "it needs no permission"
+    words = passing.session("final-list").folder / "answer.json"
+    assert json.loads(words.read_text()) == ["a", "b"]
 
 
 def test_an_answer_by_schema_that_never_comes_fails(failing: Ran) -> None:
@@ -167,6 +231,8 @@ def test_an_answer_by_schema_that_never_comes_fails(failing: Ran) -> None:
 
     assert (session.reason, session.verdict) == ("schema", ("failure", "agent.schema"))
     assert len(session.requests) == 4, "asked three times more"
+    assert (session.folder / "answer.md").read_text() == "It is 3."
+    assert not (session.folder / "answer.json").exists()
 
 
 @pytest.mark.parametrize(("name", "ran"), [("loop", 3), ("cycle", 6)])
@@ -299,7 +365,7 @@ def secretive(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         Reply(bash("yes $(cat key.txt) | head -c 200000")),
         Reply(Say(f"{ANSWER} {KEY}")),
     ]
-    jobs = [job(f"secrets.{form}", script, form, permissions=OPEN) for form in ("anthropic",)]
+    jobs = [job("secrets", script, permissions=OPEN)]
     wrong = Job("wrong", [DONE], "anthropic", {}, {"api_key": "{env:OTHER_KEY}"})
     folder = tmp_path_factory.mktemp("secretive")
     other = {"OTHER_KEY": KEY[::-1] + "-wrong"}
@@ -331,11 +397,11 @@ def test_no_secret_reaches_a_file_of_the_run(secretive: Ran) -> None:
             assert spelling not in text, f"{spelling} in {path.relative_to(harness.parent)}"
     for spelling in (*SPELLINGS, other):
         assert spelling not in secretive.stdout + secretive.stderr
-    assert "[masked]" in secretive.session("secrets.anthropic").transcript
+    assert "[masked]" in secretive.session("secrets").transcript
 
 
 def test_tools_see_no_secret_of_the_runners_environment(secretive: Ran) -> None:
-    session = secretive.session("secrets.anthropic")
+    session = secretive.session("secrets")
     seen = session.requests[1].body.decode()
 
     assert "PATH=" in seen
@@ -343,8 +409,3 @@ def test_tools_see_no_secret_of_the_runners_environment(secretive: Ran) -> None:
         assert f"{name}=" not in seen
     assert KEY not in seen
     assert CANARY not in seen
-
-
-def test_the_patch_of_ordinary_work_is_untouched_by_masking(passing: Ran) -> None:
-    assert passing.session("final-valid").patch is None
-    assert EDIT.name == "edit"

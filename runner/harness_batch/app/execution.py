@@ -51,7 +51,7 @@ from harness_batch.store.disk import write_text
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.journal import Follower, Journal
 from harness_batch.store.masking import Mask
-from harness_batch.store.projection import Projection
+from harness_batch.store.projection import Beginning, Projection
 
 Watch = Callable[[EventBus], Awaitable[None]]
 """Follows the events while the run lasts; returns when the bus is closed."""
@@ -143,8 +143,9 @@ class Execution:
 
         Raises: StorageError when nothing can be written down any more.
         """
-        projection = Projection(self.folder.database, failed=self._database_failed)
         resumed = self.known.run is not None
+        before = Beginning(self.folder.journal, self.journal.last_seq) if resumed else None
+        projection = Projection(self.folder.database, failed=self._database_failed, earlier=before)
         status = Status(self.run.run_id, len(self.prepared.plan.items))
         ours = (self.known.take, self.bus.follow, projection.take, status.take)
         for follower in (*ours, *followers):

@@ -17,6 +17,7 @@ from harness_batch.engine.doom_loop import Call, Window
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.transcript import INTERRUPTED, Draft
+from harness_batch.errors import cause_of
 from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
 from harness_batch.ids import new_id
 from harness_batch.messages import Completed, Failed, JsonObject, Part, PartBody, Running, ToolUse
@@ -105,9 +106,10 @@ class ToolRunner:
         self.log.emit(ToolCallStarted(record))
         try:
             outcome = await self._outcome(taken, arguments, tools_off=tools_off)
-        except BaseException:
-            # Whatever ends it: the draft marks the part, here the row gets its end.
-            self._finish(taken, Refused(INTERRUPTED, "interrupted"))
+        except BaseException as error:
+            # The draft marks the part; here the row gets its end, so that nothing stays open. A
+            # cancellation may come in a group, from the nursery of whoever ran the tool.
+            self._finish(taken, _cut_short(cause_of(error)))
             raise
         self._close(taken, outcome)
 
@@ -253,6 +255,14 @@ class ToolRunner:
         if name in self.tools:
             return name
         return next((known for known in self.tools if known.lower() == name.lower()), name)
+
+
+def _cut_short(cause: BaseException) -> Refused:
+    match cause:
+        case Exception():
+            return Refused(f"{type(cause).__name__}: {cause}"[:1000])
+        case _:
+            return Refused(INTERRUPTED, "interrupted")
 
 
 def _parsed(text: str) -> JsonObject | str:
