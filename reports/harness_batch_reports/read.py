@@ -15,6 +15,7 @@ from attrs import evolve
 from harness_batch_reports.records import (
     BatchReport,
     Check,
+    ChildSession,
     Denial,
     Message,
     ModelCall,
@@ -66,6 +67,7 @@ def read_session(db: Path, session_id: str) -> SessionTranscript:
     with _opened(db) as database:
         session = {"session_id": session_id}
         heads = _sessions(database, {"run_id": None, **session})
+        children = database.records("child", ChildSession, session)
         messages = database.records("messages", Message, session)
         if not (heads or messages):
             raise ReportError(f"{db} holds no session {session_id}")
@@ -75,6 +77,7 @@ def read_session(db: Path, session_id: str) -> SessionTranscript:
     return SessionTranscript(
         session_id=session_id,
         session=heads[0] if heads else None,
+        child=children[0] if children else None,
         messages=_with_parts(messages, parts),
         model_calls=model_calls,
         tool_calls=tool_calls,
