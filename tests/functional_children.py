@@ -94,12 +94,17 @@ class FamilyRun:
 
 
 def results_in(seen: Seen) -> list[str]:
-    """The tool results of the newest message of a request, as text."""
-    messages = seen.json["messages"]
-    content = messages[-1]["content"]
-    if isinstance(content, str):
-        return [content] if messages[-1]["role"] == "tool" else []
-    return [str(block["content"]) for block in content if block["type"] == "tool_result"]
+    """The tool results that came after the newest reply, as text."""
+    results: list[str] = []
+    for message in seen.json["messages"]:
+        content = message["content"]
+        if message["role"] == "assistant":
+            results = []
+        elif message["role"] == "tool":
+            results.append(content)
+        elif isinstance(content, list):
+            results += [b["content"] for b in content if b["type"] == "tool_result"]
+    return results
 
 
 def texts_in(seen: Seen) -> list[str]:
@@ -122,10 +127,8 @@ def without_marks(body: bytes) -> bytes:
 
 def begins_like(later: Seen, earlier: Seen) -> bool:
     """The later request starts with the bytes of the earlier, up to its messages' end."""
-    head, _, _ = without_marks(earlier.body).rpartition(b"]")
-    if head.count(b'"messages":[') and earlier.path.endswith("messages"):
-        head = head.removesuffix(b"}")  # the last message may get more blocks
-        head = head.removesuffix(b"]")
+    head, found, _ = without_marks(earlier.body).rpartition(b"],")
+    assert found
     return without_marks(later.body).startswith(head)
 
 

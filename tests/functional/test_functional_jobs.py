@@ -195,7 +195,8 @@ def test_a_signal_ends_children_of_every_kind_in_good_order(tmp_path: Path) -> N
 
     assert ran.exit_code == 130
     assert (ran.top["status"], ran.top["reason"]) == ("cancelled", "interrupted")
-    assert {child["agent"]: (child["status"], child["reason"]) for child in ran.children} == dict.fromkeys(agents, ("cancelled", "interrupted"))
+    ends = {child["agent"]: (child["status"], child["reason"]) for child in ran.children}
+    assert ends == dict.fromkeys(agents, ("cancelled", "interrupted"))
     for table, end in (
         ("attempt", "status"),
         ("model_call", "duration_s"),
