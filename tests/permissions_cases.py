@@ -135,6 +135,20 @@ echo canary | sh
 sh < <(echo canary)
 echo x | xargs canary
 echo canary | xargs -I{} env {}
+printf canary | xargs -0I echo env echo
+echo canary | xargs -ti env {}
+find . -maxdepth 0 -exec env -u + canary \;
+find . -maxdepth 0 -exec env -u {} canary \;
+echo x | sed -l 5 '1e canary'
+echo x | sed --line-length 5 '1e canary'
+echo x | sed --expr='1e canary'
+echo x | sed -n -e p -e '1e canary'
+echo x | sed -n --expression '1e canary'
+y=canary; git -c alias.x="!$y" x
+y=canary; git -c "alias.x=!$y" x
+echo x | awk '{ system("canary") }'
+echo x | awk -v c=canary '{ system(c) }'
+echo x | awk -v c=canary 'END { print | c }'
 echo canary | xargs -I% sh -c %
 echo x | xargs -n1 env canary
 seq 1 | xargs -I{} canary {}
@@ -416,6 +430,8 @@ PROBES = (
     "sed -n 'w out' in",
     "sed 's/a/b/w out' in",
     "sed -f script in",
+    'git commit -m -m "$x"',
+    "git commit -m $x",
     "awk '{print > \"out\"}' in",
     "tar xf a.tar --to-command=x",
     "sudo ls",
@@ -429,7 +445,7 @@ PROBES = (
     "ec\u0127o hi",
     "echo \u00a0canary",
     "\u0435cho hi",
-    "echo caf\u00e9",
+    "echo \u00e9t\u00e9",
     "echo a\rcanary",
     "echo a\0canary",
     "echo \x1b[31m",

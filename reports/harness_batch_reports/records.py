@@ -259,7 +259,7 @@ class SessionTranscript:
     session_id: str
     session: Session | None
     """None for a child session, which has no line in the report."""
-    child: ChildSession | None
+    child: ChildSession | None = None
     """None for an item's own session."""
     messages: tuple[Message, ...]
     model_calls: tuple[ModelCall, ...]

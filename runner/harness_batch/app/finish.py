@@ -3,7 +3,8 @@
 Also what `report` does again later: reports are made from the database alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from attrs import frozen
@@ -17,7 +18,7 @@ from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
 from harness_batch.store.runs import find_run, find_session, holds_session
 from harness_batch_reports import junit, markdown, result_json, transcript
-from harness_batch_reports.read import read_run, read_session
+from harness_batch_reports.read import read_run, read_transcripts
 from harness_batch_reports.records import BatchReport, ReportError, Session
 
 
@@ -60,9 +61,7 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
         texts[copies.junit] = xml
     if copies.summary:
         texts[copies.summary] = page
-    for session in report.sessions:
-        texts |= _transcript(folder, session)
-    for path, data in texts.items():
+    for path, data in chain(texts.items(), _transcripts(folder, report.sessions)):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, data)
     return {
@@ -84,11 +83,11 @@ def into_history(
     return None
 
 
-def _transcript(folder: RunFolder, session: Session) -> dict[Path, bytes]:
-    if session.folder is None or not session.attempts:
-        return {}
-    text = transcript.markdown(read_session(folder.database, session.session_id))
-    return {folder.attempt(session.folder, session.attempts).transcript: text.encode()}
+def _transcripts(folder: RunFolder, sessions: Iterable[Session]) -> Iterator[tuple[Path, bytes]]:
+    begun = [session for session in sessions if session.folder is not None and session.attempts]
+    places = {s.session_id: folder.attempt(s.folder or "", s.attempts).transcript for s in begun}
+    for told in read_transcripts(folder.database, begun):
+        yield places[told.session_id], transcript.markdown(told).encode()
 
 
 def ensured(folder: RunFolder) -> RunFolder:

@@ -4,14 +4,13 @@ Raises UserError for everything the user can mend; all faults of all recipes at 
 """
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from harness_batch.agents.door import load_agents
 from harness_batch.agents.record import Agent
-from harness_batch.app.child_faults import child_faults, child_models
+from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.config.door import load_config
@@ -22,7 +21,7 @@ from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint
 from harness_batch.plan.build import build_plan
 from harness_batch.plan.child_items import ChildItems
-from harness_batch.plan.choice import Chooser, lacking_price
+from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
@@ -78,17 +77,6 @@ def prepare(inputs: Inputs) -> Prepared:
         repositories=repositories,
         child_items=child_items,
     )
-
-
-def refuse_unpriced(prepared: Prepared, max_cost: Decimal | None) -> None:
-    """A run's cost that is bounded must be known. Raises: UsageError."""
-    if max_cost is None:
-        return
-    items = prepared.plan.items
-    own = (ref for item in items for ref in item.models)
-    for ref in dict.fromkeys((*own, *child_models(items, prepared.child_items))):
-        if lack := lacking_price(prepared.config, ref):
-            raise UsageError(f"--max-cost {lack}, in a configuration file")
 
 
 def _open_all(inputs: Inputs) -> list[RecipeSource]:

@@ -7,7 +7,7 @@ from attrs import Factory, evolve, frozen
 from harness_batch.engine.children import Children
 from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
 from harness_batch.engine.compactor import Compactor
-from harness_batch.engine.family import Carryover, ChildSessions, Parent
+from harness_batch.engine.family import Carryover, ChildSessions, NoChildren, Parent
 from harness_batch.engine.jobs import Jobs
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.loop import Loop
@@ -42,7 +42,7 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
-    child_sessions: ChildSessions
+    child_sessions: ChildSessions = NoChildren()
     depth: int = 0
     """0: an item's own session; more: a child."""
     carryover: Carryover = Factory(Carryover)

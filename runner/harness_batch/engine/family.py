@@ -75,3 +75,30 @@ class ChildSessions(Protocol):
     async def run(self, child: Child, parent: Parent, stop: StopSignal) -> Attempt:
         """One attempt of the child, to its end; `stop` ends it early. Raises: StorageError."""
         ...
+
+
+@frozen
+class NoChildren:
+    """`ChildSessions` where nobody can be a child."""
+
+    def agents(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def of_agent(self, parent: Item, agent: str, prompt: str) -> Item | str:
+        """Never an item."""
+        del parent, prompt
+        return f"there is no agent {agent!r} that can be a subagent"
+
+    def of_recipe(self, parent: Item, name: str, arguments: JsonObject) -> Item | str:
+        """Never an item."""
+        del parent, arguments
+        return f"there is no sub-recipe {name!r}"
+
+    def begin(self, item: Item, parent: Parent) -> Session:
+        """Cannot happen: there is no item."""
+        raise AssertionError(item, parent)
+
+    async def run(self, child: Child, parent: Parent, stop: StopSignal) -> Attempt:
+        """Cannot happen: there is no child."""
+        raise AssertionError(child, parent, stop)

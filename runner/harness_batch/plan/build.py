@@ -189,7 +189,7 @@ class _Planning:
         if isinstance(small, Wrong):
             return small
         limits = self._limits(recipe, agent)
-        if wrong := chooser.unpriced(models, recipe, limits):
+        if wrong := chooser.unpriced((*models, *((small,) if small else ())), recipe, limits):
             return wrong
         return _Decision(
             agent=agent,

@@ -121,8 +121,8 @@ class Chooser:
         else:
             return None
         for ref in models:
-            if lack := lacking_price(self.config, ref):
-                return Wrong(f"{what} {lack}", key)
+            if not is_priced(ref, self.config):
+                return Wrong(wants_prices(what, ref), key)
         return None
 
     def refusal(self, models: tuple[ModelRef, ...], agent: Agent, recipe: Recipe) -> str | None:
@@ -141,6 +141,19 @@ class Chooser:
                 who = f"agent {agent.name!r} and recipe {recipe.name!r}"
                 return f"model {ref} is not granted to {who} (`grants` of the configuration)"
         return None
+
+
+def is_priced(ref: ModelRef, config: Config) -> bool:
+    """Whether it is known what the model's input and output cost."""
+    provider = config.providers[ref.provider]
+    info = provider.models.get(ref.model)
+    return provider.type in FREE or (info is not None and _covers_all(info.prices))
+
+
+def wants_prices(what: str, ref: ModelRef) -> str:
+    """Words for a limit of cost on a model without prices."""
+    told = f"{what} needs the prices of {ref}: set provider.{ref.provider}.models"
+    return f"{told}.{ref.model!r}.cost with input and output"
 
 
 def _covers_all(prices: Prices | None) -> bool:
@@ -168,13 +181,3 @@ def _wrong_options(chooser: Chooser, cli: Overrides) -> Iterator[str]:
         ref = chooser.ref(cli.model, nobody)
         if isinstance(ref, Wrong):
             yield f"-m: {ref.message}"
-
-
-def lacking_price(config: Config, ref: ModelRef) -> str | None:
-    """What must be added before the model's cost can be bounded; None when its price is known."""
-    provider = config.providers[ref.provider]
-    info = provider.models.get(ref.model)
-    if provider.type in FREE or (info is not None and _covers_all(info.prices)):
-        return None
-    place = f"provider.{ref.provider}.models.{ref.model!r}.cost"
-    return f"needs the prices of {ref}: set {place} with input and output"
