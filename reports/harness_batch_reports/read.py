@@ -16,6 +16,7 @@ from attrs import evolve
 from harness_batch_reports.records import (
     BatchReport,
     Check,
+    ChildSession,
     Denial,
     Message,
     ModelCall,
@@ -70,9 +71,10 @@ def read_session(db: Path, session_id: str) -> SessionTranscript:
     with _opened(db) as database:
         heads = _sessions(database, {"run_id": None, "session_id": session_id})
         (told,) = _transcripts(database, {session_id: heads[0] if heads else None})
+        children = database.records("child", ChildSession, {"session_id": session_id})
     if not (told.session or told.messages):
         raise ReportError(f"{db} holds no session {session_id}")
-    return told
+    return evolve(told, child=children[0] if children else None)
 
 
 def read_transcripts(db: Path, sessions: Sequence[Session]) -> Iterator[SessionTranscript]:

@@ -16,7 +16,7 @@ from harness_batch.store.folder import RunFolder
 from harness_batch.store.history import merge
 from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
-from harness_batch.store.runs import find_run, find_session
+from harness_batch.store.runs import find_run, find_session, holds_session
 from harness_batch_reports import junit, markdown, result_json, transcript
 from harness_batch_reports.read import read_run, read_transcripts
 from harness_batch_reports.records import BatchReport, ReportError, Session
@@ -106,6 +106,8 @@ def session_of(word: str, run_word: str | None, cwd: Path) -> tuple[RunFolder, s
     if run_word is None and word.startswith("ses_"):
         return ensured(find_session(word, harness)), word
     folder = ensured(find_run(run_word or "last", harness))
+    if word.startswith("ses_") and holds_session(folder, word):
+        return folder, word
     sessions = reported(folder).sessions
     for session in sessions:
         if word in (session.session_id, session.item_key):
