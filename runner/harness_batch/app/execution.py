@@ -229,6 +229,7 @@ class Execution:
         return Sessions(
             run_id=self.run.run_id,
             config=self.prepared.config,
+            notes=self.prepared.notes,
             log=log,
             folder=self.folder,
             budget=budget,

@@ -14,6 +14,7 @@ from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.log import AttemptLog, Log
+from harness_batch.engine.prompt import ProjectFile
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
@@ -36,6 +37,7 @@ from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.masking import Mask
 from harness_batch.tools.protocol import Tool
+from harness_batch.tools.skill import SkillTool
 from harness_batch.tools.table import bundled_tools, final_output
 
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
@@ -55,6 +57,8 @@ class Sessions:
 
     run_id: str
     config: Config
+    notes: Callable[[Item], tuple[ProjectFile, ...]]
+    """What the system prompt of an item's session quotes."""
     log: Log
     folder: RunFolder
     budget: Budget
@@ -170,7 +174,7 @@ class Sessions:
             small_model=models.small,
             tools=_tools(item),
             policy=Policy(item.rules, item.agent.rules),
-            notes=self.config.instructions,
+            notes=self.notes(item),
             date=self.date,
             platform=self.platform,
             outputs=folder.outputs,
@@ -237,4 +241,9 @@ class Sessions:
 
 def _tools(item: Item) -> tuple[Tool, ...]:
     schema: dict[str, Any] | None = item.recipe.response_schema
-    return (*bundled_tools(), *((final_output(schema),) if schema is not None else ()))
+    skills = item.equipment.skills
+    return (
+        *bundled_tools(),
+        *((SkillTool(skills),) if skills else ()),
+        *((final_output(schema),) if schema is not None else ()),
+    )

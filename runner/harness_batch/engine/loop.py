@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import trio
 from attrs import define, field
 
 from harness_batch.engine.compactor import Compactor
@@ -17,10 +18,11 @@ from harness_batch.engine.turns import (
     Remind,
     Situation,
     Stop,
+    WrapUp,
     next_step,
 )
+from harness_batch.engine.wrap_up import wrap_up_note
 from harness_batch.errors import ContextOverflow, ProviderError
-from harness_batch.messages import Turn
 
 
 @define
@@ -35,6 +37,8 @@ class Loop:
     on_denial: Literal["continue", "fail"] | int = "continue"
     needs_final_output: bool = False
     reminders: int = field(default=0)
+    wrapped_up: bool = field(default=False)
+    """The model was told that its limits are nearly used up."""
 
     async def run(self, prompt: str) -> Ending:
         """Converse until turns.py says stop, or the provider fails for good."""
@@ -46,37 +50,37 @@ class Loop:
                 case Remind(text=text):
                     self.reminders += 1
                     self.transcript.say(text, synthetic=True)
+                case WrapUp(text=text):
+                    self.wrapped_up = True
+                    self.transcript.say(text, synthetic=True)
                 case MakeRoom():
-                    if (failed := await self._make_room(overflowed=False)) is not None:
+                    if (failed := await self._make_room()) is not None:
                         return failed
                 case AskModel(last=last):
-                    if last and self.spend.steps:
+                    if last and self.spend.steps and not self.transcript.ends_with(LAST_STEP_NOTE):
                         self.transcript.say(LAST_STEP_NOTE, synthetic=True)
-                    ending_ = await self._ask(last=last)
-                    if ending_ is not None:
+                    if (ending_ := await self._ask(last=last)) is not None:
                         return ending_
 
     async def _ask(self, *, last: bool) -> Ending | None:
         try:
             outcome = await self.stepper.take(last=last)
-        except ContextOverflow:
-            return await self._make_room(overflowed=True)
+        except ContextOverflow as overflow:
+            return await self._make_room(overflow)
         except ProviderError as error:
             return broke(error)
-        self.compactor.just_made_room = False
+        self.compactor.replied()
         return outcome if isinstance(outcome, Stopped) else None
 
-    async def _make_room(self, *, overflowed: bool) -> Ending | None:
-        reply = self.transcript.newest_reply()
+    async def _make_room(self, overflow: ContextOverflow | None = None) -> Ending | None:
         try:
-            return await self.compactor.make_room(reply, overflowed=overflowed)
+            return await self.compactor.make_room(overflow)
         except ProviderError as error:
             return broke(error)
 
     def _situation(self) -> Situation:
-        reply: Turn | None = self.transcript.newest_reply()
         return Situation(
-            reply=reply,
+            reply=self.transcript.newest_reply(),
             steps=self.spend.steps,
             tool_calls=self.spend.tool_calls,
             limits=self.spend.limits,
@@ -86,9 +90,16 @@ class Loop:
             final_output=self.runner.final_output,
             needs_final_output=self.needs_final_output,
             reminders=self.reminders,
-            window_full=self.compactor.window_full(reply),
+            window_full=self.compactor.window_full(),
             over_tool_calls=self.runner.over_limit,
+            wrap_up=self._wrap_up(),
+            short=self.stepper.short,
         )
+
+    def _wrap_up(self) -> str | None:
+        if self.wrapped_up:
+            return None
+        return wrap_up_note(self.spend, self.stepper.stop, trio.current_time())
 
 
 def broke(error: ProviderError) -> Broke:

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness_batch.engine.endings import Answered, Ending, Stopped
 from harness_batch.limits import Limits
@@ -41,13 +41,20 @@ class Remind:
 
 
 @frozen
+class WrapUp:
+    """Say this to the model, once in a session, then decide again."""
+
+    text: str
+
+
+@frozen
 class Stop:
     """The agent's part is over."""
 
     ending: Ending
 
 
-Next: TypeAlias = AskModel | MakeRoom | Remind | Stop
+Next: TypeAlias = AskModel | MakeRoom | Remind | WrapUp | Stop
 
 
 @frozen(kw_only=True)
@@ -72,6 +79,10 @@ class Situation:
     """The newest report says that the next request may not fit."""
     over_tool_calls: bool = False
     """A call was refused because `limits.tool_calls` was used up."""
+    wrap_up: str | None = None
+    """What to say to a model whose limits are nearly used up; None: enough is left, or was said."""
+    short: Stopped | None = None
+    """The limit for whose sake the newest reply was given less room than it might have had."""
 
 
 def next_step(now: Situation) -> Next:
@@ -95,7 +106,7 @@ def _after(now: Situation, reply: Turn) -> Next:
     if cut is not None:
         return Stop(cut)
     if reply.tool_uses():
-        return MakeRoom() if now.window_full and not _out_of_steps(now) else _ask(now)
+        return _ask(now)
     if not now.needs_final_output:
         return Stop(Answered(reply.text()))
     if now.reminders < MAX_SCHEMA_REMINDERS:
@@ -107,6 +118,8 @@ def _after(now: Situation, reply: Turn) -> Next:
 def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
     text = reply.text()
     match reply.message.finish_reason:
+        case "length" if now.short is not None:
+            return evolve(now.short, answer=text)
         case "length":
             detail = "the reply was cut off by the limit of output tokens"
             return Stopped("output_length", detail, text)
@@ -122,7 +135,11 @@ def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
 def _ask(now: Situation) -> Next:
     if _out_of_steps(now):
         return Stop(Stopped("max_steps", f"the limit steps ({now.limits.steps}) is used up"))
-    return AskModel(last=now.limits.steps is not None and now.steps + 1 >= now.limits.steps)
+    if now.window_full:
+        return MakeRoom()
+    if now.limits.steps is not None and now.steps + 1 >= now.limits.steps:
+        return AskModel(last=True)
+    return WrapUp(now.wrap_up) if now.wrap_up is not None else AskModel()
 
 
 def _out_of_steps(now: Situation) -> bool:

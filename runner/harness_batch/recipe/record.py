@@ -121,11 +121,14 @@ class Recipe:
     """Goes into the system prompt."""
     prompt: str = ""
     """The user's message."""
+    command: str | None = None
+    """The prompt is `/command arguments`, and the file itself says so: no value can."""
     models: tuple[str, ...] = ()
     """`PROVIDER/MODEL`, fallbacks in order; empty: the configuration's. A relative
     `scripted/FILE` is made absolute from the recipe's folder."""
     small_model: str | None = None
-    agent: str = "build"
+    agent: str | None = None
+    """None: the command's, else build."""
     temperature: float | None = None
     permissions: tuple[Rule, ...] = ()
     on_denial: Literal["continue", "fail"] | int = "continue"
