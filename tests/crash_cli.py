@@ -242,7 +242,7 @@ class Stage:
     def folder(self, item_key: str) -> Path:
         """Of an item, under `items/`."""
         ((name,),) = self.ask(f"SELECT folder FROM report_session WHERE item_key = '{item_key}'")
-        return self.out / "items" / name
+        return self.out / "items" / str(name)
 
     def patch(self, item_key: str, attempt: int = 1) -> str:
         path = self.folder(item_key) / f"attempt-{attempt}" / "change.patch"

@@ -200,7 +200,7 @@ def test_any_bytes_give_a_recipe_or_its_faults(tmp_path: Path, data: bytes, name
     try:
         source = open_recipe(file)
     except FaultyInput as error:
-        outcome: object = error.faults
+        assert error.faults
+        assert all(map(str, error.faults))
     else:
-        outcome = source
-    assert isinstance(outcome, RecipeSource) or (outcome and all(map(str, outcome)))
+        assert isinstance(source, RecipeSource)
