@@ -169,25 +169,10 @@ class _Planning:
         decided = self._decided(recipe, kit)
         if isinstance(decided, Wrong):
             return decided
-        ingredients = Ingredients(
-            recipe=recipe,
-            params=params,
-            matrix=row,
-            agent=decided.agent,
-            models=tuple(map(self._digest_name, decided.models)),
-            small_model=self._digest_name(decided.small) if decided.small else None,
-            instructions=self.chooser.config.instructions,
-            rules=decided.rules,
-            limits=decided.limits,
-            base_sha=at.base.base_sha,
-            opening=decided.opening,
-            skills=tuple(kit.skills.values()),
-            subagents=_subagents(decided.rules, kit.agents),
-        )
-        return Item(
+        item = Item(
             key=item_key(source.name, row, at.name),
             folder="",
-            digest=item_digest(ingredients),
+            digest="",
             recipe=recipe,
             params=params,
             matrix=row,
@@ -202,6 +187,25 @@ class _Planning:
             opening=decided.opening,
             equipment=kit,
             refusal=decided.refusal,
+        )
+        return evolve(item, digest=item_digest(self._ingredients(item)))
+
+    def _ingredients(self, item: Item) -> Ingredients:
+        small = item.small_model
+        return Ingredients(
+            recipe=item.recipe,
+            params=item.params,
+            matrix=item.matrix,
+            agent=item.agent,
+            models=tuple(map(self._digest_name, item.models)),
+            small_model=self._digest_name(small) if small else None,
+            instructions=self.chooser.config.instructions,
+            rules=item.rules,
+            limits=item.limits,
+            base_sha=item.base_sha,
+            opening=item.opening,
+            skills=tuple(item.equipment.skills.values()),
+            subagents=_subagents(item.rules, item.equipment.agents),
         )
 
     def _decided(self, recipe: Recipe, kit: Equipment) -> _Decision | Wrong:
