@@ -45,7 +45,7 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
-    child_sessions: ChildSessions = NoChildren()
+    child_sessions: ChildSessions = Factory(NoChildren)
     depth: int = 0
     """0: an item's own session; more: a child."""
     carryover: Carryover = Factory(Carryover)
