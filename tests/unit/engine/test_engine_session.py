@@ -316,6 +316,7 @@ class Modest(FakeTool):
     """Asks for nothing, though it names a permission."""
 
     def asks(self, arguments: JsonObject, context: ToolContext) -> Sequence[Ask]:
+        del arguments, context
         return ()
 
 
