@@ -16,6 +16,7 @@ from attrs import evolve
 from harness_batch_reports.records import (
     BatchReport,
     Check,
+    ChildSession,
     Denial,
     Message,
     ModelCall,
@@ -62,6 +63,17 @@ def read_run(db: Path, run_id: str | None = None) -> BatchReport:
     )
 
 
+def with_files(report: BatchReport) -> BatchReport:
+    """The report with the items' files as they lie there now."""
+    folder = report.folder
+    if folder is None:
+        return report
+    sessions = (
+        evolve(session, files=tuple(_files(session, folder))) for session in report.sessions
+    )
+    return evolve(report, sessions=tuple(sessions))
+
+
 def read_session(db: Path, session_id: str) -> SessionTranscript:
     """All that was said and done in one session (also a child session), over all attempts.
 
@@ -70,9 +82,10 @@ def read_session(db: Path, session_id: str) -> SessionTranscript:
     with _opened(db) as database:
         heads = _sessions(database, {"run_id": None, "session_id": session_id})
         (told,) = _transcripts(database, {session_id: heads[0] if heads else None})
+        children = database.records("child", ChildSession, {"session_id": session_id})
     if not (told.session or told.messages):
         raise ReportError(f"{db} holds no session {session_id}")
-    return told
+    return evolve(told, child=children[0] if children else None)
 
 
 def read_transcripts(db: Path, sessions: Sequence[Session]) -> Iterator[SessionTranscript]:

@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
+from harness_batch.app.child_sessions import ChildRuns, Models
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.log import AttemptLog, Log
+from harness_batch.engine.prompt import ProjectFile
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
@@ -27,26 +29,19 @@ from harness_batch.events import (
 )
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
-from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
+from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, AttemptErrorKind, Session
 from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.masking import Mask
 from harness_batch.tools.protocol import Tool
+from harness_batch.tools.skill import SkillTool
 from harness_batch.tools.table import bundled_tools, final_output
 
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
-
-
-@frozen
-class Models:
-    """The connections of one session; both may be the same."""
-
-    main: Model
-    small: Model
 
 
 @define(kw_only=True)
@@ -55,6 +50,8 @@ class Sessions:
 
     run_id: str
     config: Config
+    notes: Callable[[Item], tuple[ProjectFile, ...]]
+    """What the system prompt of an item's session quotes."""
     log: Log
     folder: RunFolder
     budget: Budget
@@ -65,6 +62,7 @@ class Sessions:
     """Item key -> reason and words: what this host cannot give it."""
     date: str
     platform: str
+    child_items: ChildItems
     earlier: dict[str, Session] = field(factory=dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
     _attempts: dict[str, int] = field(factory=dict)
@@ -89,12 +87,9 @@ class Sessions:
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
-                for model in (
-                    models.main,
-                    *((models.small,) if models.small is not models.main else ()),
-                ):
-                    await model.aclose()
-                for text in await trio.to_thread.run_sync(self._mask_outputs, item, attempt):
+                await models.aclose()
+                outputs = self.folder.attempt(item.folder, attempt.n).outputs
+                for text in await trio.to_thread.run_sync(self._masked, outputs):
                     self.log.append(Notice("warning", text), session.session_id)
         return self._ended(session, ended)
 
@@ -170,10 +165,11 @@ class Sessions:
             small_model=models.small,
             tools=_tools(item),
             policy=Policy(item.rules, item.agent.rules),
-            notes=self.config.instructions,
+            notes=self.notes(item),
             date=self.date,
             platform=self.platform,
             outputs=folder.outputs,
+            child_sessions=self._child_runs(),
         )
         stop.begin(item.limits)
         return AttemptRun(
@@ -185,6 +181,22 @@ class Sessions:
             folder=folder.path,
             open_site=lambda: self.open_site(item, session),
             write=self._write,
+        )
+
+    def _child_runs(self) -> ChildRuns:
+        return ChildRuns(
+            run_id=self.run_id,
+            items=self.child_items,
+            log=self.log,
+            folder=self.folder,
+            notes=self.notes,
+            date=self.date,
+            platform=self.platform,
+            connected=self._connected,
+            shown=self._shown,
+            tools=_tools,
+            write=self._write,
+            masked=self._masked,
         )
 
     def _refusal(self, item: Item) -> tuple[str, str] | None:
@@ -218,10 +230,10 @@ class Sessions:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, self.mask.in_bytes(data))
 
-    def _mask_outputs(self, item: Item, attempt: Attempt) -> tuple[str, ...]:
+    def _masked(self, outputs: Path) -> tuple[str, ...]:
         """Secrets out of whole tool outputs; what could not be looked at, in words."""
         troubles: list[str] = []
-        for file in self.folder.attempt(item.folder, attempt.n).outputs.iterdir():
+        for file in outputs.iterdir():
             try:
                 data = file.read_bytes()
             except OSError as error:  # a session that damages its own outputs stays alone with it
@@ -237,4 +249,9 @@ class Sessions:
 
 def _tools(item: Item) -> tuple[Tool, ...]:
     schema: dict[str, Any] | None = item.recipe.response_schema
-    return (*bundled_tools(), *((final_output(schema),) if schema is not None else ()))
+    skills = item.equipment.skills
+    return (
+        *bundled_tools(),
+        *((SkillTool(skills),) if skills else ()),
+        *((final_output(schema),) if schema is not None else ()),
+    )

@@ -114,7 +114,7 @@ class AttemptRun:
         return None
 
     async def _talk(self, site: Site) -> Ending:
-        loop, prompt = converse(self.agenda, site, self.log, self.spend, self.stop)
+        loop, prompt = await converse(self.agenda, site, self.log, self.spend, self.stop)
         try:
             return await loop.run(prompt)
         finally:

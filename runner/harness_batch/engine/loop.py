@@ -5,6 +5,7 @@ from typing import Literal
 import trio
 from attrs import define, field
 
+from harness_batch.engine.children import Children
 from harness_batch.engine.compactor import Compactor
 from harness_batch.engine.endings import Broke, Ending, Stopped
 from harness_batch.engine.spend import Spend
@@ -14,6 +15,8 @@ from harness_batch.engine.transcript import Transcript
 from harness_batch.engine.turns import (
     LAST_STEP_NOTE,
     AskModel,
+    AwaitJobs,
+    FeedResults,
     MakeRoom,
     Remind,
     Situation,
@@ -34,15 +37,21 @@ class Loop:
     runner: ToolRunner
     spend: Spend
     compactor: Compactor
+    children: Children
     on_denial: Literal["continue", "fail"] | int = "continue"
     needs_final_output: bool = False
     reminders: int = field(default=0)
+    just_fed: bool = field(default=False)
     wrapped_up: bool = field(default=False)
     """The model was told that its limits are nearly used up."""
 
     async def run(self, prompt: str) -> Ending:
         """Converse until turns.py says stop, or the provider fails for good."""
         self.transcript.say(prompt)
+        async with self.children.at_work():
+            return await self._converse()
+
+    async def _converse(self) -> Ending:
         while True:
             match next_step(self._situation()):
                 case Stop(ending=ending):
@@ -56,11 +65,23 @@ class Loop:
                 case MakeRoom():
                     if (failed := await self._make_room()) is not None:
                         return failed
+                case AwaitJobs():
+                    await self.children.jobs.all_ended()
+                case FeedResults():
+                    self.transcript.say(self.children.jobs.feed(), synthetic=True)
+                    self.just_fed = True
                 case AskModel(last=last):
+                    self._show_board()
                     if last and self.spend.steps and not self.transcript.ends_with(LAST_STEP_NOTE):
                         self.transcript.say(LAST_STEP_NOTE, synthetic=True)
                     if (ending_ := await self._ask(last=last)) is not None:
                         return ending_
+
+    def _show_board(self) -> None:
+        """A new board stands after the newest tool results and is never changed again."""
+        news = self.children.board()
+        if news is not None:
+            self.transcript.say(news, synthetic=True)
 
     async def _ask(self, *, last: bool) -> Ending | None:
         try:
@@ -70,6 +91,7 @@ class Loop:
         except ProviderError as error:
             return broke(error)
         self.compactor.replied()
+        self.just_fed = False
         return outcome if isinstance(outcome, Stopped) else None
 
     async def _make_room(self, overflow: ContextOverflow | None = None) -> Ending | None:
@@ -92,6 +114,9 @@ class Loop:
             reminders=self.reminders,
             window_full=self.compactor.window_full(),
             over_tool_calls=self.runner.over_limit,
+            jobs_running=self.children.jobs.running(),
+            results_unfed=self.children.jobs.unfed(),
+            just_fed=self.just_fed,
             wrap_up=self._wrap_up(),
             short=self.stepper.short,
         )

@@ -34,6 +34,16 @@ class MakeRoom:
 
 
 @frozen
+class AwaitJobs:
+    """The model is done but background children are not: wait for all of them, then decide."""
+
+
+@frozen
+class FeedResults:
+    """Tell the model what background children came to, then decide again."""
+
+
+@frozen
 class Remind:
     """Say this to the model, then decide again."""
 
@@ -54,7 +64,7 @@ class Stop:
     ending: Ending
 
 
-Next: TypeAlias = AskModel | MakeRoom | Remind | WrapUp | Stop
+Next: TypeAlias = AskModel | MakeRoom | AwaitJobs | FeedResults | Remind | WrapUp | Stop
 
 
 @frozen(kw_only=True)
@@ -79,6 +89,12 @@ class Situation:
     """The newest report says that the next request may not fit."""
     over_tool_calls: bool = False
     """A call was refused because `limits.tool_calls` was used up."""
+    jobs_running: int = 0
+    """Background children that have not ended."""
+    results_unfed: int = 0
+    """Background children that have ended without the model having been told."""
+    just_fed: bool = False
+    """The model was told results and has not replied since."""
     wrap_up: str | None = None
     """What to say to a model whose limits are nearly used up; None: enough is left, or was said."""
     short: Stopped | None = None
@@ -92,7 +108,7 @@ def next_step(now: Situation) -> Next:
     if _too_many_denials(now):
         return Stop(Stopped("permission", f"{now.denials} tool call(s) denied by the rules"))
     if now.final_output is not None:
-        return Stop(Answered(now.final_output))
+        return _with_the_answer(now, now.final_output)
     if now.over_tool_calls:
         detail = f"the limit tool_calls ({now.limits.tool_calls}) is used up"
         return Stop(Stopped("max_tool_calls", detail))
@@ -101,14 +117,27 @@ def next_step(now: Situation) -> Next:
     return _after(now, now.reply)
 
 
+def _with_the_answer(now: Situation, answer: str) -> Next:
+    # After results were fed in the model has the word once more, and the answer stands by then.
+    return _ask(now) if now.just_fed else _settled(now, answer)
+
+
+def _settled(now: Situation, answer: str) -> Next:
+    """A session does not end before its jobs have, and has told the model how."""
+    if now.jobs_running:
+        return AwaitJobs()
+    fed = not now.results_unfed or _out_of_steps(now)
+    return Stop(Answered(answer)) if fed else FeedResults()
+
+
 def _after(now: Situation, reply: Turn) -> Next:
     cut = _cut_short(now, reply)
     if cut is not None:
         return Stop(cut)
     if reply.tool_uses():
         return _ask(now)
-    if not now.needs_final_output:
-        return Stop(Answered(reply.text()))
+    if not now.needs_final_output or now.jobs_running or now.results_unfed:
+        return _settled(now, reply.text())
     if now.reminders < MAX_SCHEMA_REMINDERS:
         return Remind(SCHEMA_NOTE)
     detail = f"no valid final_output after {now.reminders} reminders"
@@ -135,6 +164,8 @@ def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
 def _ask(now: Situation) -> Next:
     if _out_of_steps(now):
         return Stop(Stopped("max_steps", f"the limit steps ({now.limits.steps}) is used up"))
+    if now.results_unfed:
+        return FeedResults()
     if now.window_full:
         return MakeRoom()
     if now.limits.steps is not None and now.steps + 1 >= now.limits.steps:
