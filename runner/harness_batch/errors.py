@@ -24,7 +24,8 @@ HarnessError
 Anything else that reaches the edge is a bug of ours and keeps its traceback.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -110,9 +111,11 @@ class ProviderError(HarnessError):
     kind: ClassVar[CallErrorKind]
     retryable: ClassVar[bool] = False
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, sent: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.sent = sent
+        """The request went out and was never answered: it may have cost something."""
 
 
 class RateLimited(ProviderError):
@@ -183,3 +186,36 @@ class QuotaExhausted(ProviderError):
     """No credit left; waiting does not help."""
 
     kind = "quota"
+
+
+@contextmanager
+def only_cause() -> Iterator[None]:
+    """Raise what a nursery's group is about instead of the group; cancellation passes as it is."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        cause = cause_of(group)
+        if not isinstance(cause, Exception):
+            raise
+        raise cause from group
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """What a nursery's group is about, or the error itself. The one place that opens groups.
+
+    Storage first, since nothing can be trusted after it; then bugs of ours, which must not hide
+    behind an error that came with them; then the first error there is.
+    """
+    leaves = list(_leaves(error))
+    faults = [leaf for leaf in leaves if isinstance(leaf, Exception)]
+    storage = (leaf for leaf in faults if isinstance(leaf, StorageError))
+    bugs = (leaf for leaf in faults if not isinstance(leaf, HarnessError))
+    return (*storage, *bugs, *faults, *leaves)[0]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

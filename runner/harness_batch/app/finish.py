@@ -3,7 +3,7 @@
 Also what `report` does again later: reports are made from the database alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from attrs import frozen
@@ -13,10 +13,11 @@ from harness_batch.errors import StorageError, UsageError
 from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.history import merge
+from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
-from harness_batch.store.runs import find_run, find_session
+from harness_batch.store.runs import find_run, find_session, holds_session
 from harness_batch_reports import junit, markdown, result_json, transcript
-from harness_batch_reports.read import read_run, read_session
+from harness_batch_reports.read import read_run, read_transcripts, with_files
 from harness_batch_reports.records import BatchReport, ReportError, Session
 
 
@@ -36,7 +37,7 @@ def reported(folder: RunFolder, run_id: str | None = None) -> BatchReport:
 
     Raises: StorageError, UsageError.
     """
-    ensured(folder)
+    folder = ensured(folder)
     try:
         return read_run(folder.database, run_id)
     except ReportError as error:
@@ -44,7 +45,7 @@ def reported(folder: RunFolder, run_id: str | None = None) -> BatchReport:
 
 
 def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Mapping[str, Path]:
-    """junit.xml, summary.md, result.json and a transcript per attempt; paths by what they are.
+    """junit.xml, summary.md and result.json; paths by what they are.
 
     Raises: StorageError.
     """
@@ -59,8 +60,6 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
         texts[copies.junit] = xml
     if copies.summary:
         texts[copies.summary] = page
-    for session in report.sessions:
-        texts |= _transcript(folder, session)
     for path, data in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, data)
@@ -72,26 +71,44 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
     }
 
 
-def into_history(folder: RunFolder, history: Path) -> str | None:
+def into_history(
+    folder: RunFolder, history: Path, *, wait_seconds: float = WAIT_SECONDS
+) -> str | None:
     """Merge the run; words on what went wrong, None when nothing did. The run loses nothing."""
     try:
-        merge(folder.database, history)
+        merge(folder.database, history, wait_seconds=wait_seconds)
     except StorageError as error:
         return f"{error}; the run is complete in {folder.path}"
     return None
 
 
-def _transcript(folder: RunFolder, session: Session) -> dict[Path, bytes]:
-    if session.folder is None or not session.attempts:
-        return {}
-    text = transcript.markdown(read_session(folder.database, session.session_id))
-    return {folder.attempt(session.folder, session.attempts).transcript: text.encode()}
+def write_transcripts(folder: RunFolder, report: BatchReport) -> BatchReport:
+    """A transcript per attempt. The report knows of them: made again later, it is the same.
+
+    Raises: StorageError.
+    """
+    for path, data in _transcripts(folder, report.sessions):
+        write_bytes(path, data)
+    return with_files(report)
+
+
+def _transcripts(folder: RunFolder, sessions: Iterable[Session]) -> Iterator[tuple[Path, bytes]]:
+    begun = [session for session in sessions if session.folder is not None and session.attempts]
+    places = {s.session_id: folder.attempt(s.folder or "", s.attempts).transcript for s in begun}
+    for told in read_transcripts(folder.database, begun):
+        yield places[told.session_id], transcript.markdown(told).encode()
 
 
 def ensured(folder: RunFolder) -> RunFolder:
-    """The folder, with a database that agrees with its journal. Raises: StorageError."""
-    if folder.journal.exists():
-        ensure(folder.journal, folder.database)
+    """The folder, with a database that agrees with its journal. Raises: StorageError.
+
+    The database of a run that goes on in another process is its own: readers get one beside it.
+    """
+    if not folder.journal.exists():
+        return folder
+    if folder.is_running():
+        folder = folder.live_view()
+    ensure(folder.journal, folder.database)
     return folder
 
 
@@ -104,6 +121,8 @@ def session_of(word: str, run_word: str | None, cwd: Path) -> tuple[RunFolder, s
     if run_word is None and word.startswith("ses_"):
         return ensured(find_session(word, harness)), word
     folder = ensured(find_run(run_word or "last", harness))
+    if word.startswith("ses_") and holds_session(folder, word):
+        return folder, word
     sessions = reported(folder).sessions
     for session in sessions:
         if word in (session.session_id, session.item_key):

@@ -1,13 +1,15 @@
 """From an item of the plan to its session: one attempt composed, run and recorded."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
+from harness_batch.app.child_sessions import ChildRuns, Models
+from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
@@ -18,14 +20,20 @@ from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
-from harness_batch.events import SessionCreated, SessionFinished, SessionStarted, SessionUpdated
+from harness_batch.events import (
+    Notice,
+    SessionCreated,
+    SessionFinished,
+    SessionStarted,
+    SessionUpdated,
+)
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
-from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
+from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.item import Item
-from harness_batch.records import Attempt, AttemptErrorKind, Session, Status
+from harness_batch.records import Attempt, AttemptErrorKind, Session
 from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.masking import Mask
@@ -34,14 +42,6 @@ from harness_batch.tools.skill import SkillTool
 from harness_batch.tools.table import bundled_tools, final_output
 
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
-
-
-@frozen
-class Models:
-    """The connections of one session; both may be the same."""
-
-    main: Model
-    small: Model
 
 
 @define(kw_only=True)
@@ -62,6 +62,7 @@ class Sessions:
     """Item key -> reason and words: what this host cannot give it."""
     date: str
     platform: str
+    child_items: ChildItems
     earlier: dict[str, Session] = field(factory=dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
     _attempts: dict[str, int] = field(factory=dict)
@@ -86,12 +87,10 @@ class Sessions:
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
-                for model in (
-                    models.main,
-                    *((models.small,) if models.small is not models.main else ()),
-                ):
-                    await model.aclose()
-                await trio.to_thread.run_sync(self._mask_outputs, item, attempt)
+                await models.aclose()
+                outputs = self.folder.attempt(item.folder, attempt.n).outputs
+                for text in await trio.to_thread.run_sync(self._masked, outputs):
+                    self.log.append(Notice("warning", text), session.session_id)
         return self._ended(session, ended)
 
     def skip(self, item: Item, reason: str) -> Session:
@@ -102,6 +101,8 @@ class Sessions:
             "max_cost": "--max-cost of the run was used up before its turn",
             "max_time": "--max-time of the run was used up before its turn",
             "max_failures": "--max-failures of the run was reached before its turn",
+            "storage": "the disk refused to take more before its turn",
+            "internal": "a bug in the runner ended the run before its turn",
         }
         ended = evolve(
             session,
@@ -168,6 +169,7 @@ class Sessions:
             date=self.date,
             platform=self.platform,
             outputs=folder.outputs,
+            child_sessions=self._child_runs(),
         )
         stop.begin(item.limits)
         return AttemptRun(
@@ -179,6 +181,22 @@ class Sessions:
             folder=folder.path,
             open_site=lambda: self.open_site(item, session),
             write=self._write,
+        )
+
+    def _child_runs(self) -> ChildRuns:
+        return ChildRuns(
+            run_id=self.run_id,
+            items=self.child_items,
+            log=self.log,
+            folder=self.folder,
+            notes=self.notes,
+            date=self.date,
+            platform=self.platform,
+            connected=self._connected,
+            shown=self._shown,
+            tools=_tools,
+            write=self._write,
+            masked=self._masked,
         )
 
     def _refusal(self, item: Item) -> tuple[str, str] | None:
@@ -203,26 +221,27 @@ class Sessions:
         return self._ended(session, ended)
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:
-        status: Status | None = attempt.status
-        ended = evolve(
-            session,
-            status=status,
-            reason=attempt.reason,
-            detail=attempt.detail,
-            attempts=attempt.n,
-            finished_at=attempt.finished_at,
-        )
+        ended = ended_as(session, attempt)
         self.log.append(SessionUpdated(ended), ended.session_id)
         return ended
 
     def _write(self, path: Path, data: bytes) -> None:
+        with suppress(OSError):  # an agent may have removed it; what is wrong the write says
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, self.mask.in_bytes(data))
 
-    def _mask_outputs(self, item: Item, attempt: Attempt) -> None:
-        for file in self.folder.attempt(item.folder, attempt.n).outputs.iterdir():
-            data = file.read_bytes()
+    def _masked(self, outputs: Path) -> tuple[str, ...]:
+        """Secrets out of whole tool outputs; what could not be looked at, in words."""
+        troubles: list[str] = []
+        for file in outputs.iterdir():
+            try:
+                data = file.read_bytes()
+            except OSError as error:  # a session that damages its own outputs stays alone with it
+                troubles.append(f"{file} was not searched for secrets: {error.strerror}")
+                continue
             if self.mask.finds(data):
                 write_bytes(file, self.mask.in_bytes(data))
+        return tuple(troubles)
 
     def _now(self) -> str:
         return AttemptLog(self.log, "", "").now()

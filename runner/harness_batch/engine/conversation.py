@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 
 from harness_batch.agents.record import Skill, Words
+from harness_batch.engine.children import Children
 from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
 from harness_batch.engine.compactor import Compactor
+from harness_batch.engine.family import Carryover, ChildSessions, NoChildren, Parent
+from harness_batch.engine.jobs import Jobs
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.loop import Loop
 from harness_batch.engine.opening import opened
@@ -42,6 +45,11 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
+    child_sessions: ChildSessions = NoChildren()
+    depth: int = 0
+    """0: an item's own session; more: a child."""
+    carryover: Carryover = Factory(Carryover)
+    """Of earlier attempts whose conversation this one goes on with."""
 
 
 async def converse(
@@ -52,8 +60,12 @@ async def converse(
     Raises: StorageError.
     """
     recipe = agenda.item.recipe
-    runner = _runner(agenda, site, log, spend)
-    transcript = Transcript(log, str(agenda.model.ref), agenda.item.agent.name)
+    children = _children(agenda, site, log, spend, stop)
+    runner = _runner(agenda, site, log, spend, children)
+    children.note = runner.note
+    transcript = Transcript(
+        log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
+    )
     stepper = Stepper(
         log=log,
         model=agenda.model,
@@ -78,6 +90,7 @@ async def converse(
         compactor=Compactor(
             stepper.transcript, stepper, _summariser(agenda, stepper), spend, prompt
         ),
+        children=children,
         on_denial=recipe.on_denial,
         needs_final_output=recipe.response_schema is not None,
     )
@@ -101,7 +114,29 @@ def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
     )
 
 
-def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRunner:
+def _children(
+    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, stop: StopSignal
+) -> Children:
+    parent = Parent(
+        session_id=log.session_id,
+        depth=agenda.depth,
+        item=agenda.item,
+        policy=agenda.policy,
+        site=site,
+        spend=spend,
+        stop=stop,
+    )
+    return Children(
+        parent=parent,
+        sessions=agenda.child_sessions,
+        jobs=Jobs(log),
+        known=agenda.carryover.children,
+    )
+
+
+def _runner(
+    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, children: Children
+) -> ToolRunner:
     context = ToolContext(
         root=site.workspace.root,
         cwd=site.workspace.cwd,
@@ -109,13 +144,16 @@ def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRu
         outputs=agenda.outputs,
         may=agenda.policy.allows,
         tmp=site.tmp,
+        files=agenda.carryover.files,
+        todos=agenda.carryover.todos,
     )
-    hidden = frozenset(
+    everything = (*agenda.tools, *children.tools())
+    hidden = children.hidden().union(
         tool.name
-        for tool in agenda.tools
+        for tool in everything
         if tool.permission and not agenda.policy.can_allow(tool.permission)
     )
-    tools = {tool.name: tool for tool in agenda.tools}
+    tools = {tool.name: tool for tool in everything}
     return ToolRunner(
         log=log, tools=tools, policy=agenda.policy, context=context, spend=spend, hidden=hidden
     )

@@ -8,6 +8,11 @@ from attrs import define, field
 from harness_batch.engine.endings import Ending, Interrupted, Stopped
 from harness_batch.limits import Limits
 
+WRITING_S = 100.0
+"""How long taking the patch may last."""
+LAST_WRITING_S = 5.0
+"""The same after a signal: all of it must be over within 10 s."""
+
 
 @define
 class StopSignal:
@@ -20,7 +25,10 @@ class StopSignal:
     working_deadline: float = math.inf
     """Of `working_seconds`; moves on while a provider keeps us waiting."""
     limits: Limits = field(factory=Limits)
+    above: "StopSignal | None" = None
+    """Of the session that waits for this one: our waiting for a provider is its waiting too."""
     _scope: trio.CancelScope | None = None
+    _writing: trio.CancelScope | None = None
 
     def begin(self, limits: Limits) -> None:
         """Start the clocks of the session's limits."""
@@ -37,10 +45,14 @@ class StopSignal:
             self.reason = reason
             if self._scope is not None:
                 self._scope.cancel()
+            if self._writing is not None:
+                self._writing.deadline = min(self._writing.deadline, self._written_by())
 
     def extend(self, seconds: float) -> None:
         """Do not count this wait as working time."""
         self.working_deadline += seconds
+        if self.above is not None:
+            self.above.extend(seconds)
         if self._scope is not None:
             self._scope.deadline = min(self.deadline, self.working_deadline)
 
@@ -50,6 +62,15 @@ class StopSignal:
         if self.reason is not None:
             self._scope.cancel()
         return self._scope
+
+    def writing(self) -> trio.CancelScope:
+        """A scope for writing down what was done: no stop cuts it, a signal only shortens it."""
+        self._writing = trio.CancelScope(shield=True, deadline=self._written_by())
+        return self._writing
+
+    def _written_by(self) -> float:
+        seconds = LAST_WRITING_S if self.reason == "interrupted" else WRITING_S
+        return trio.current_time() + seconds
 
     def ending(self) -> Ending:
         """Why the scope was cut short."""
@@ -66,4 +87,5 @@ _WORDS = {
     "max_cost": "the run's --max-cost is used up",
     "max_time": "the run's --max-time is used up",
     "max_failures": "the run's --max-failures is reached",
+    "parent_stopped": "the session that started it was stopped",
 }

@@ -17,9 +17,10 @@ from harness_batch.engine.doom_loop import Call, Window
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.transcript import INTERRUPTED, Draft
+from harness_batch.errors import cause_of
 from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
 from harness_batch.ids import new_id
-from harness_batch.messages import Completed, Failed, JsonObject, Part, Running, ToolUse
+from harness_batch.messages import Completed, Failed, JsonObject, Part, PartBody, Running, ToolUse
 from harness_batch.models.protocol import ToolCall, ToolSpec
 from harness_batch.permissions.judge import Allowed, Denied, Policy, Ruling
 from harness_batch.records import PermissionDecision, ToolStatus
@@ -74,6 +75,8 @@ class ToolRunner:
     final_output: str | None = None
     used: set[str] = field(factory=set)
     """Names of tools that really ran."""
+    _draft: Draft | None = None
+    """The reply whose call is being dealt with."""
     _denied: set[Call] = field(factory=set)
     _validators: dict[str, Draft202012Validator] = field(factory=dict)
 
@@ -99,14 +102,21 @@ class ToolRunner:
             started_at=self.log.now(),
         )
         taken = Taken(record, call, part, draft, trio.current_time())
+        self._draft = draft
         self.log.emit(ToolCallStarted(record))
         try:
             outcome = await self._outcome(taken, arguments, tools_off=tools_off)
-        except trio.Cancelled:
-            # The draft marks the part; here the row gets its end, so that nothing stays open.
-            self._finish(taken, Refused(INTERRUPTED, "interrupted"))
+        except BaseException as error:
+            # The draft marks the part; here the row gets its end, so that nothing stays open. A
+            # cancellation may come in a group, from the nursery of whoever ran the tool.
+            self._finish(taken, _cut_short(cause_of(error)))
             raise
         self._close(taken, outcome)
+
+    def note(self, body: PartBody) -> None:
+        """Add a part to the reply whose call is being dealt with."""
+        assert self._draft is not None, "only a call that is being dealt with notes something"
+        self._draft.add(body)
 
     async def _outcome(
         self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool
@@ -138,13 +148,12 @@ class ToolRunner:
     def _checked(
         self, name: str, arguments: JsonObject | str, *, tools_off: bool
     ) -> tuple[Tool, JsonObject] | Refused:
-        limit = self.spend.limits.tool_calls
         if tools_off:
             return Refused("tools are off in the last step; answer in text", "denied")
-        if limit is not None and self.spend.tool_calls >= limit:
+        limit = self.spend.take_tool_call()
+        if limit is not None:
             self.over_limit = True
             return Refused(f"the limit of {limit} tool calls is used up", "denied")
-        self.spend.tool_calls += 1
         tool = self.tools.get(name)
         if tool is None:
             names = ", ".join(spec.name for spec in self.specs)
@@ -182,8 +191,8 @@ class ToolRunner:
         asks = tool.asks(arguments, self.context)
         if isinstance(asks, ToolResult):
             return Refused(asks.output, "timeout" if asks.status == "timeout" else "error")
-        if not asks:
-            return None  # it needs nothing: giving the answer, for one
+        if not tool.permission and not asks:
+            return None  # it needs none: giving the answer, for one
         verdict = self.policy.judge(asks)
         self._decided(taken.record, verdict.rulings)
         return self._deny(verdict.message, call) if isinstance(verdict, Denied) else None
@@ -246,6 +255,14 @@ class ToolRunner:
         if name in self.tools:
             return name
         return next((known for known in self.tools if known.lower() == name.lower()), name)
+
+
+def _cut_short(cause: BaseException) -> Refused:
+    match cause:
+        case Exception():
+            return Refused(f"{type(cause).__name__}: {cause}"[:1000])
+        case _:
+            return Refused(INTERRUPTED, "interrupted")
 
 
 def _parsed(text: str) -> JsonObject | str:

@@ -20,6 +20,9 @@ from harness_batch.permissions.url_rules import url_matches
 from harness_batch.permissions.wording import denial
 from harness_batch.rules import Ask, Rule
 
+LISTED = 12
+"""Patterns of a permission that a denial offers instead, the last of the stack."""
+
 
 @frozen
 class Ruling:
@@ -77,15 +80,13 @@ class Policy:
     def judge(self, asks: Sequence[Ask]) -> Verdict:
         """Allowed only when every ask is; without any ask there is nothing to allow: denied."""
         real = any(not ask.passing for ask in asks)
-        rulings = tuple(
-            ruling
-            for ruling in (self.ruling(ask) for ask in asks)
-            if not (real and _need_not_count(ruling))
-        )
+        decide = self.refusal_of_passing if real else self.ruling
+        each = (decide(ask) if ask.passing else self.ruling(ask) for ask in asks)
+        rulings = tuple(ruling for ruling in each if ruling is not None)
         if rulings and all(ruling.action == "allow" for ruling in rulings):
             return Allowed(rulings)
         refused = [(r.ask, r.rule, r.by) for r in rulings if r.action == "deny"]
-        return Denied(rulings, denial(refused, self._open_to(refused)))
+        return Denied(rulings, denial(refused, self._instead(refused)))
 
     def allows(self, ask: Ask) -> bool:
         """The verdict on one ask alone."""
@@ -108,25 +109,20 @@ class Policy:
         """Could any input at all be allowed? True when in doubt; a tool without is not shown."""
         if self.parent is not None and not self.parent.can_allow(permission):
             return False
-        live = [rule for rule in self.stack if _is_for(rule, permission)]
-        return any(
-            rule.action == "allow"
-            and not any(
-                later.action != "allow" and covers(later.pattern, rule.pattern, permission)
-                for later in live[place + 1 :]
-            )
-            and not self._barred(rule, permission)
-            for place, rule in enumerate(live)
-        )
+        return bool(self._open(permission))
 
     def explain(self, ask: Ask) -> Explanation:
         """Every rule that matches, in order, and the ruling."""
         matching = tuple(rule for rule in self.stack if _matches(rule, ask))
-        guard = next((rule for rule in matching if guards(rule)), None)
         return Explanation(
             ruling=self.ruling(ask),
             matching=matching,
-            too_vague=tuple(r for r in matching if r.action == "allow" and _vague(r, ask, guard)),
+            too_vague=tuple(
+                rule
+                for place, rule in enumerate(matching)
+                if rule.action == "allow"
+                and _vague(rule, ask, next(filter(guards, matching[place::-1]), None))
+            ),
             ceiling=tuple(rule for rule in self.ceiling if _matches(rule, ask)),
         )
 
@@ -141,25 +137,49 @@ class Policy:
                     barred = True
         return barred
 
-    def _open_to(self, refused: Sequence[tuple[Ask, Rule | None, str]]) -> dict[str, list[str]]:
+    def refusal_of_passing(self, ask: Ask) -> Ruling | None:
+        """The denial, by a rule that names it, of what no rule need allow; None without."""
+        above = self.parent.refusal_of_passing(ask) if self.parent is not None else None
+        if above is not None:
+            return Ruling(ask, "deny", above.rule, "parent")
+        barred = _decider(_named(self.ceiling), ask)
+        if barred is not None and barred.action != "allow":
+            return Ruling(ask, "deny", barred, "agent")
+        rule = _decider(_named(self.stack), ask)
+        if rule is not None and rule.action != "allow":
+            return Ruling(ask, "deny", rule)
+        return None
+
+    def _open(self, permission: str) -> list[str]:
+        """Patterns of allows that no later deny covers, nor the ceiling."""
+        found: list[str] = []
+        denies: list[str] = []
+        for rule in reversed(self.stack):
+            if not _is_for(rule, permission):
+                continue
+            if rule.action != "allow":
+                denies.append(rule.pattern)
+            elif not any(covers(deny, rule.pattern, permission) for deny in denies) and (
+                not self._barred(rule, permission)
+            ):
+                found.append(rule.pattern)
+        return found[::-1]
+
+    def _instead(self, refused: Sequence[tuple[Ask, Rule | None, str]]) -> dict[str, list[str]]:
         """Patterns that are allowed, by permission, for those that were refused."""
         return {
             permission: [
-                rule.pattern
-                for rule in self.stack
-                if rule.action == "allow"
-                and _is_for(rule, permission)
-                and self.allows(Ask(permission, rule.pattern))
+                pattern
+                for pattern in self._open(permission)[-LISTED:]
+                if self.parent is None or self.parent.allows(Ask(permission, pattern))
             ]
             for permission in dict.fromkeys(ask.permission for ask, _, _ in refused)
         }
 
 
-def _need_not_count(ruling: Ruling) -> bool:
-    """A passing ask that is refused for want of a rule, or by one that does not name it."""
-    if not ruling.ask.passing or ruling.action == "allow":
-        return False
-    return ruling.rule is None or ruling.rule.pattern[:1] in ("*", "?")
+def _named(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Rules whose pattern begins with something literal."""
+    return tuple(rule for rule in rules if rule.pattern[:1] not in ("*", "?", ""))
 
 
 def _decider(rules: Sequence[Rule], ask: Ask) -> Rule | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 from tree_sitter import Node
 
-from harness_batch.permissions.shell_names import words as table
+from harness_batch.permissions.shell_source import SUBSTITUTIONS, Source, Unreadable
 
 _ESCAPED = r"\\[^\n]"
 _BARE = re.compile(
@@ -23,16 +23,8 @@ _EXPANSION_OPERATORS = frozenset((":-", "-", ":+", "+", "%", "%%", "#", "##"))
 _SIMPLE = re.compile(r"[A-Za-z0-9_./:=@%+,-]+")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./*?\[\]{}~^!-][A-Za-z0-9_@%+=:,./*?\[\]{}~^!#-]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SUBSTITUTIONS = frozenset(("command_substitution", "process_substitution"))
-WORDS = table(
-    "word number concatenation string raw_string ansi_c_string simple_expansion expansion"
-    " command_substitution process_substitution $"
-)
-"""Node kinds that are a word, or a piece of one."""
-
-
-class Unreadable(Exception):
-    """What a script does cannot be told in advance; the text says why."""
+MAX_NESTED = 4
+"""Expansions in the operand of an expansion."""
 
 
 @frozen
@@ -46,42 +38,6 @@ class Word:
     """It can become several words, or one that begins with `-`."""
     split: bool = False
     """It can become several words."""
-
-
-@frozen
-class Source:
-    """A script as text in which an index is a byte offset (latin-1), with its tree's nodes."""
-
-    text: str
-
-    def of(self, node: Node) -> str:
-        """The node's own text."""
-        return self.text[node.start_byte : node.end_byte]
-
-    def children(self, node: Node) -> list[Node]:
-        """The children, after making sure that nothing but blanks lies between them.
-
-        Raises: Unreadable when the grammar skipped text, found an error or put in a token.
-        """
-        children = node.children
-        place = node.start_byte
-        for child in children:
-            if child.start_byte != place:
-                blank(self.text[place : child.start_byte])
-            if child.type == "ERROR" or child.is_missing:
-                raise Unreadable("it is not a shell script that can be read with certainty")
-            place = child.end_byte
-        if place != node.end_byte:
-            blank(self.text[place : node.end_byte])
-        return children
-
-
-def blank(gap: str) -> None:
-    """Raises: Unreadable unless a shell reads the gap as nothing but blanks."""
-    if "\\" in gap and gap[0] in " \t\n":
-        gap = gap.replace("\\\n", "")
-    if gap.strip(" \t\n"):
-        raise Unreadable("a part of it cannot be read with certainty")
 
 
 def read_word(node: Node, source: Source, nested: list[Node]) -> Word:
@@ -230,7 +186,7 @@ def between(node: Node, source: Source, start: int, end: int) -> Iterable[Node |
     yield source.text[place:end]
 
 
-def _expansion(node: Node, source: Source, nested: list[Node]) -> None:
+def _expansion(node: Node, source: Source, nested: list[Node], level: int = 0) -> None:
     """Checks `$x`, `${x...}`, `$(...)`. Raises: Unreadable for all that evaluates or assigns."""
     if node.type in SUBSTITUTIONS:
         text = source.of(node)
@@ -238,7 +194,7 @@ def _expansion(node: Node, source: Source, nested: list[Node]) -> None:
             raise Unreadable("backquotes with escapes or quotes in them are not read here")
         nested.append(node)
         return
-    children = source.children(node)
+    children = source.parts(node, 2, 9)
     if node.type == "simple_expansion":
         if len(children) != 2 or children[1].type not in ("variable_name", "special_variable_name"):
             raise Unreadable("an expansion in it is not read here")
@@ -253,19 +209,19 @@ def _expansion(node: Node, source: Source, nested: list[Node]) -> None:
     if not inner or inner[0].type not in ("variable_name", "special_variable_name"):
         raise Unreadable("an expansion in it is not read here")
     if len(inner) > 1:
-        _operand(inner[1:], source, nested)
+        _operand(inner[1:], source, nested, level)
 
 
-def _operand(inner: Sequence[Node], source: Source, nested: list[Node]) -> None:
+def _operand(inner: Sequence[Node], source: Source, nested: list[Node], level: int) -> None:
     """What stands behind the name in `${name:-word}`."""
-    if inner[0].type not in _EXPANSION_OPERATORS or len(inner) > 2:
+    if inner[0].type not in _EXPANSION_OPERATORS or len(inner) > 2 or level >= MAX_NESTED:
         raise Unreadable("an expansion in it is not read here")
     for node in inner[1:]:
         if node.type in ("word", "number", "regex", "variable_name"):
             if not _OPERAND.fullmatch(source.of(node)):
                 raise Unreadable("an expansion in it is not read here")
         elif node.type in ("simple_expansion", "expansion", "command_substitution"):
-            _expansion(node, source, nested)
+            _expansion(node, source, nested, level + 1)
         else:
             raise Unreadable("an expansion in it is not read here")
 

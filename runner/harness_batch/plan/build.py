@@ -182,6 +182,7 @@ class _Planning:
             base_sha=at.base.base_sha,
             opening=decided.opening,
             skills=tuple(kit.skills.values()),
+            subagents=_subagents(decided.rules, kit.agents),
         )
         return Item(
             key=item_key(source.name, row, at.name),
@@ -230,7 +231,7 @@ class _Planning:
         if isinstance(small, Wrong):
             return small
         limits = self._limits(recipe, agent)
-        if wrong := chooser.unpriced(models, recipe, limits):
+        if wrong := chooser.unpriced((*models, *((small,) if small else ())), recipe, limits):
             return wrong
         return _Decision(
             opening=opening,
@@ -287,3 +288,10 @@ def _named(repos: Sequence[RepoBase]) -> Iterator[_Base]:
     names = repo_names([base.path for base in repos])
     for base, name in zip(repos, names, strict=True):
         yield _Base(base, name)
+
+
+def _subagents(rules: tuple[Rule, ...], agents: Mapping[str, Agent]) -> tuple[Agent, ...]:
+    """Those that some rule may let the session start; too many are no harm in a digest."""
+    if not any(rule.permission == "task" and rule.action == "allow" for rule in rules):
+        return ()
+    return tuple(agents[name] for name in sorted(agents) if agents[name].mode != "primary")

@@ -128,15 +128,9 @@ class Chooser:
         else:
             return None
         for ref in models:
-            if not self._is_priced(ref):
-                told = f"{what} needs the prices of {ref}: set provider.{ref.provider}.models"
-                return Wrong(f"{told}.{ref.model!r}.cost with input and output", key)
+            if not is_priced(ref, self.config):
+                return Wrong(wants_prices(what, ref), key)
         return None
-
-    def _is_priced(self, ref: ModelRef) -> bool:
-        provider = self.config.providers[ref.provider]
-        info = provider.models.get(ref.model)
-        return provider.type in FREE or (info is not None and _covers_all(info.prices))
 
     def refusal(self, models: tuple[ModelRef, ...], agent: Agent, recipe: Recipe) -> str | None:
         """Which model is not granted to agent or recipe; None when all are."""
@@ -154,6 +148,19 @@ class Chooser:
                 who = f"agent {agent.name!r} and recipe {recipe.name!r}"
                 return f"model {ref} is not granted to {who} (`grants` of the configuration)"
         return None
+
+
+def is_priced(ref: ModelRef, config: Config) -> bool:
+    """Whether it is known what the model's input and output cost."""
+    provider = config.providers[ref.provider]
+    info = provider.models.get(ref.model)
+    return provider.type in FREE or (info is not None and _covers_all(info.prices))
+
+
+def wants_prices(what: str, ref: ModelRef) -> str:
+    """Words for a limit of cost on a model without prices."""
+    told = f"{what} needs the prices of {ref}: set provider.{ref.provider}.models"
+    return f"{told}.{ref.model!r}.cost with input and output"
 
 
 def _covers_all(prices: Prices | None) -> bool:

@@ -25,6 +25,7 @@ from harness_batch.recipe.record import (
     PatchRules,
     Recipe,
     SandboxWish,
+    SubRecipe,
     WorkspaceWish,
 )
 from harness_batch.rules import Rule
@@ -33,6 +34,7 @@ _FORM = "harness-batch item 1"
 _NOT_OF_THE_RECIPE = {
     Recipe: ("file", "limits", "models", "permissions", "agent", "command"),
     WorkspaceWish: ("repo", "ref"),
+    SubRecipe: ("source",),
 }
 """Fields that stand elsewhere in the digest, resolved, or that only say where things lie."""
 
@@ -55,6 +57,8 @@ class Ingredients:
     opening: tuple[OpeningPart, ...] = ()
     """The template of a command, filled in."""
     skills: tuple[Skill, ...] = ()
+    subagents: tuple[Agent, ...] = ()
+    """Those that the session may start."""
 
 
 def item_digest(ingredients: Ingredients) -> str:
@@ -64,12 +68,7 @@ def item_digest(ingredients: Ingredients) -> str:
         "recipe": ingredients.recipe,
         "params": ingredients.params,
         "matrix": ingredients.matrix,
-        "agent": {
-            "name": ingredients.agent.name,
-            "prompt": ingredients.agent.prompt,
-            "temperature": ingredients.agent.temperature,
-            "rules": _words(ingredients.agent.rules),
-        },
+        "agent": _agent(ingredients.agent),
         "models": ingredients.models,
         "small_model": ingredients.small_model,
         "instructions": ingredients.instructions,
@@ -81,8 +80,22 @@ def item_digest(ingredients: Ingredients) -> str:
         what["opening"] = [[type(part).__name__, part] for part in ingredients.opening]
     if ingredients.skills:
         what["skills"] = [[s.name, s.description, s.body, s.trusted] for s in ingredients.skills]
+    if ingredients.subagents:
+        what["subagents"] = [
+            {**_agent(agent), "model": agent.model, "steps": agent.steps}
+            for agent in ingredients.subagents
+        ]
     text = json.dumps(what, sort_keys=True, separators=(",", ":"), default=_plain)
     return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _agent(agent: Agent) -> JsonObject:
+    return {
+        "name": agent.name,
+        "prompt": agent.prompt,
+        "temperature": agent.temperature,
+        "rules": _words(agent.rules),
+    }
 
 
 def _words(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:

@@ -17,7 +17,6 @@ def _always(_value: Json) -> bool:
 _REFUSED: tuple[tuple[Trail, Callable[[Json], bool], str], ...] = (
     (("team",), _always, "`team`"),
     (("protocol",), lambda value: value == "tags", "`protocol: tags`"),
-    (("sub_recipes",), bool, "`sub_recipes`"),
     (("retry",), _always, "`retry`"),
     (("cache",), _always, "`cache`"),
     (

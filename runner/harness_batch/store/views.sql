@@ -13,14 +13,27 @@ SELECT session_id AS ancestor_id, session_id FROM session
 UNION ALL
 SELECT ancestor_id, session_id FROM up;
 
--- A call whose cost nobody knows: it succeeded or used tokens without a price, or never ended.
+-- A call whose cost nobody knows: its reply began (be it broken off) or it used tokens, without a
+-- price; or it was stopped or never ended. One that the provider refused costs nothing.
+CREATE OR REPLACE VIEW unpriced_call AS
+SELECT *
+FROM model_call
+WHERE
+    cost_usd IS NULL
+    AND (
+        error_kind IS NULL
+        OR error_kind = 'cancelled'
+        OR response_id IS NOT NULL
+        OR ttft_s IS NOT NULL
+        OR coalesce(input_tokens, 0) + coalesce(output_tokens, 0) > 0
+    );
+
 CREATE OR REPLACE VIEW session_calls AS
 SELECT
     session_id,
     count(*) AS model_calls,
     count(*) FILTER (
-        cost_usd IS NULL
-        AND (error_kind IS NULL OR coalesce(input_tokens, 0) + coalesce(output_tokens, 0) > 0)
+        model_call_id IN (SELECT model_call_id FROM unpriced_call)
     ) AS unpriced_calls,
     CAST(sum(input_tokens) AS BIGINT) AS input_tokens,
     CAST(sum(cache_read_tokens) AS BIGINT) AS cache_read_tokens,
@@ -153,6 +166,17 @@ SELECT
 FROM tool_call
 ORDER BY session_id, started_at, tool_call_id;
 
+-- Sessions that other sessions started. One that never ended died with its runner.
+CREATE OR REPLACE VIEW report_child AS
+SELECT
+    s.run_id, s.session_id, s.parent_id, s.depth, s.item_key, s.recipe, s.agent, s.model,
+    coalesce(s.status, 'errored') AS status,
+    CASE WHEN s.status IS NULL THEN 'infra.killed' ELSE s.reason END AS reason,
+    s.detail, s.attempts, s.steps, s.tool_calls, s.input_tokens, s.output_tokens, s.cost_usd
+FROM session AS s
+WHERE s.depth > 0
+ORDER BY s.session_id;
+
 CREATE OR REPLACE VIEW report_notice AS
 SELECT run_id, session_id, level, text, ts FROM notice ORDER BY run_id, seq;
 
@@ -183,7 +207,9 @@ SELECT
     CAST(sum(cache_read_tokens) AS BIGINT) AS cache_read_tokens,
     CAST(sum(output_tokens) AS BIGINT) AS output_tokens,
     CAST(sum(cost_usd) AS DECIMAL(18,9)) AS cost_usd,
-    count(*) FILTER (cost_usd IS NULL AND error_kind IS NULL) AS unpriced_calls
+    count(*) FILTER (
+        model_call_id IN (SELECT model_call_id FROM unpriced_call)
+    ) AS unpriced_calls
 FROM model_call
 GROUP BY ALL
 ORDER BY cost_usd DESC NULLS LAST, provider, model;
