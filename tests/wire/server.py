@@ -37,19 +37,26 @@ class Seen:
         return json.loads(self.body)
 
     @property
+    def model(self) -> str:
+        """The model that is asked for."""
+        return str(self.json.get("model"))
+
+    @property
     def step(self) -> int:
         """Assistant messages in it."""
         return sum(m.get("role") == "assistant" for m in self.json["messages"])
 
 
 Chooser = Callable[[Seen], Answer]
+Scripts = Mapping[str, Script]
+"""A script for each model: many conversations at once; what is not in it is an unknown model."""
 
 
 @define
 class Server:
     """A running server. `key` None: every key is right. `models` None: every model is known."""
 
-    answer: Script | Chooser
+    answer: Script | Scripts | Chooser
     port: int
     key: str | None = None
     models: Sequence[str] | None = None
@@ -59,7 +66,7 @@ class Server:
     connections: int = 0
     _open: int = 0
     _quiet: trio.Event = field(factory=trio.Event)
-    _tries: Counter[tuple[str, int]] = field(factory=Counter)
+    _tries: Counter[tuple[str, str, int]] = field(factory=Counter)
 
     @property
     def anthropic_url(self) -> str:
@@ -111,7 +118,8 @@ class Server:
         if self.key is not None and given.removeprefix("Bearer ") != self.key:
             return _error(form, 401, "authentication_error", f"invalid x-api-key: {given}")
         body = seen.json
-        if self.models is not None and body.get("model") not in self.models:
+        known = self.answer if isinstance(self.answer, Mapping) else self.models
+        if known is not None and body.get("model") not in known:
             return _error(form, 404, "not_found_error", f"model: {body.get('model')}")
         fault = anthropic_fault(body) if form == "anthropic" else openai_fault(body)
         if form == "anthropic" and "anthropic-version" not in seen.headers:
@@ -123,12 +131,13 @@ class Server:
     def _scripted(self, seen: Seen) -> Answer:
         if callable(self.answer):
             return self.answer(seen)
+        script = self.answer[seen.model] if isinstance(self.answer, Mapping) else self.answer
         step = seen.step
-        if step >= len(self.answer):
+        if step >= len(script):
             return Reply(Say("Nothing more to do."))
-        match self.answer[step]:
+        match script[step]:
             case Tries(answers=answers):
-                key = (_conversation(seen), step)
+                key = (seen.model, _conversation(seen), step)
                 turn = self._tries[key]
                 self._tries[key] += 1
                 return answers[min(turn, len(answers) - 1)]
@@ -138,7 +147,7 @@ class Server:
 
 @asynccontextmanager
 async def serve(
-    answer: Script | Chooser,
+    answer: Script | Scripts | Chooser,
     *,
     key: str | None = None,
     models: Sequence[str] | None = None,

@@ -171,7 +171,9 @@ class Line:
         refusal = refusals.from_http(status, response.headers, body)
         if status == 200 and refusal.codes:
             # An error document under a good status: its own codes say what it is.
-            return self.refused(refusals.by_codes(refusal))
+            error = self.refused(refusals.by_codes(refusal))
+            error.status = status
+            return error
         if status < 400:
             said = refusals.one_line(refusal.message, self.settings.api_key, 120)
             what = refusals.one_line(kind, limit=60)

@@ -151,13 +151,19 @@ async def _batches(
         if events:
             yield events
         if not pieces and not reading.reader.finished:
-            raise _of_two(failure, reading.error)
+            raise _under(answer, _of_two(failure, reading.error))
         if reading.error is not None:
-            raise reading.error
+            raise _under(answer, reading.error)
         if reading.lively:
             patience = TAIL_SECONDS if reading.reader.complete else line.settings.idle_timeout
             patience = min(patience, line.settings.idle_timeout)
             deadline = trio.current_time() + patience
+
+
+def _under(answer: Answer, error: ProviderError) -> ProviderError:
+    """The error with the status that the reply began with: the row of the call shows it."""
+    error.status = error.status or answer.status
+    return error
 
 
 def _of_two(lost: ProviderError | None, said: ProviderError | None) -> ProviderError:
