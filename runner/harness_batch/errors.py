@@ -24,7 +24,7 @@ HarnessError
 Anything else that reaches the edge is a bug of ours and keeps its traceback.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -183,3 +183,24 @@ class QuotaExhausted(ProviderError):
     """No credit left; waiting does not help."""
 
     kind = "quota"
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """What a nursery's group is about, or the error itself. The one place that opens groups.
+
+    Storage first, since nothing can be trusted after it; then bugs of ours, which must not hide
+    behind an error that came with them; then the first error there is.
+    """
+    leaves = list(_leaves(error))
+    faults = [leaf for leaf in leaves if isinstance(leaf, Exception)]
+    storage = (leaf for leaf in faults if isinstance(leaf, StorageError))
+    bugs = (leaf for leaf in faults if not isinstance(leaf, HarnessError))
+    return (*storage, *bugs, *faults, *leaves)[0]
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

@@ -15,7 +15,7 @@ from attrs import define, evolve, field
 
 from harness_batch.engine.checks import Result, how_it_ended, run_check, run_shell, unmet
 from harness_batch.engine.conversation import Agenda, converse
-from harness_batch.engine.endings import Answered, Broke, Ending, Interrupted, Stopped
+from harness_batch.engine.endings import Answered, Broke, Ending, Stopped
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.loop import broke
 from harness_batch.engine.site import Change, Site
@@ -28,13 +28,13 @@ from harness_batch.errors import (
     ProviderError,
     SandboxError,
     StorageError,
+    cause_of,
 )
 from harness_batch.events import CheckFinished, PatchWritten, SessionFinished, SessionStarted
 from harness_batch.records import Attempt, CheckResult, Patch
 
-WRITING_DOWN_S = 10.0
-"""How long taking the patch may last after a stop."""
 SETUP_TIMEOUT_S = 1800.0
+_NO_PATCH = Broke("git", "taking the patch took too long", "infra")
 
 
 @define(kw_only=True)
@@ -72,17 +72,27 @@ class AttemptRun:
         try:
             async with self.open_site() as site:
                 return await self._work(site)
-        except StorageError:
-            raise
-        except HarnessError as error:
-            return _failure(error)
-        except Exception:  # noqa: BLE001  # a bug in one session must not end the others
-            return self._bug()
+        except Exception as error:  # noqa: BLE001  # a bug in one session must not end the others
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> Broke:
+        match cause_of(error):
+            case StorageError() as cause:
+                raise cause from error
+            case HarnessError() as cause:
+                return _failure(cause)
+            case cause:
+                return self._bug(error, cause)
 
     async def _work(self, site: Site) -> Ending:
         ending = await self._agent(site)
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + _patience(ending)):
+        with self.stop.writing() as writing:
             await self._take_patch(site)
+        if writing.cancelled_caught:
+            self.log.notice("taking the patch took too long; there is none")
+            if isinstance(ending, Answered):
+                return self.stop.ending() if self.stop.reason is not None else _NO_PATCH
+            return ending
         return await self._check(site, ending) if isinstance(ending, Answered) else ending
 
     async def _agent(self, site: Site) -> Ending:
@@ -184,10 +194,10 @@ class AttemptRun:
         self.log.emit(SessionFinished(ended))
         return ended
 
-    def _bug(self) -> Broke:
-        trace = traceback.format_exc()
+    def _bug(self, error: Exception, cause: BaseException) -> Broke:
+        trace = "".join(traceback.format_exception(error))
         self.write(self.folder / "traceback.txt", trace.encode("utf-8", "replace"))
-        last = trace.strip().rpartition("\n")[2]
+        last = traceback.format_exception_only(cause)[0].strip()
         return Broke("internal", f"a bug in the runner, see traceback.txt: {last[:200]}", "infra")
 
 
@@ -201,10 +211,6 @@ def _failure(error: HarnessError) -> Broke:
             return Broke("sandbox", str(error), "infra")
         case _:
             return Broke("host", str(error), "infra")
-
-
-def _patience(ending: Ending) -> float:
-    return WRITING_DOWN_S if isinstance(ending, Interrupted) else 10 * WRITING_DOWN_S
 
 
 def _answer(ending: Ending) -> str:

@@ -8,6 +8,11 @@ from attrs import define, field
 from harness_batch.engine.endings import Ending, Interrupted, Stopped
 from harness_batch.limits import Limits
 
+WRITING_S = 100.0
+"""How long taking the patch may last."""
+LAST_WRITING_S = 5.0
+"""The same after a signal: all of it must be over within 10 s."""
+
 
 @define
 class StopSignal:
@@ -21,6 +26,7 @@ class StopSignal:
     """Of `working_seconds`; moves on while a provider keeps us waiting."""
     limits: Limits = field(factory=Limits)
     _scope: trio.CancelScope | None = None
+    _writing: trio.CancelScope | None = None
 
     def begin(self, limits: Limits) -> None:
         """Start the clocks of the session's limits."""
@@ -37,6 +43,8 @@ class StopSignal:
             self.reason = reason
             if self._scope is not None:
                 self._scope.cancel()
+            if self._writing is not None:
+                self._writing.deadline = min(self._writing.deadline, self._written_by())
 
     def extend(self, seconds: float) -> None:
         """Do not count this wait as working time."""
@@ -50,6 +58,15 @@ class StopSignal:
         if self.reason is not None:
             self._scope.cancel()
         return self._scope
+
+    def writing(self) -> trio.CancelScope:
+        """A scope for writing down what was done: no stop cuts it, a signal only shortens it."""
+        self._writing = trio.CancelScope(shield=True, deadline=self._written_by())
+        return self._writing
+
+    def _written_by(self) -> float:
+        seconds = LAST_WRITING_S if self.reason == "interrupted" else WRITING_S
+        return trio.current_time() + seconds
 
     def ending(self) -> Ending:
         """Why the scope was cut short."""
