@@ -1,7 +1,8 @@
-"""From an item of the plan to its session: one attempt composed, run and recorded."""
+"""From an item of the plan to its session: composed, run and recorded."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.log import AttemptLog, Log
+from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
@@ -36,10 +38,16 @@ OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
 
 @frozen
 class Models:
-    """The connections of one session; both may be the same."""
+    """The connections of one session; `small` may be `main`."""
 
     main: Model
     small: Model
+    fallbacks: tuple[Model, ...] = ()
+
+    async def aclose(self) -> None:
+        """Close them all."""
+        for model in {id(m): m for m in (self.main, self.small, *self.fallbacks)}.values():
+            await model.aclose()
 
 
 @define(kw_only=True)
@@ -77,17 +85,17 @@ class Sessions:
             models = self._connected(item)
         except UserError as error:
             return self._refused(session, attempt, "provider_model", str(error))
+        run = self._session_run(item, session, attempt, models, stop)
         try:
-            run = self._attempt_run(item, session, attempt, models, stop)
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
-                for model in (
-                    models.main,
-                    *((models.small,) if models.small is not models.main else ()),
-                ):
-                    await model.aclose()
-                await trio.to_thread.run_sync(self._mask_outputs, item, attempt)
+                await models.aclose()
+                last = run.current.attempt.n
+                for n in range(attempt.n, last + 1):
+                    await trio.to_thread.run_sync(self._mask_outputs, item, n)
+        if (ref := run.answered_by) is not None:
+            session = evolve(session, model=self._shown(ref))
         return self._ended(session, ended)
 
     def skip(self, item: Item, reason: str) -> Session:
@@ -134,48 +142,62 @@ class Sessions:
 
     def _connected(self, item: Item) -> Models:
         """Raises: UserError."""
-        main = connect(item.models[0], self.config.providers[item.models[0].provider])
+        main, *fallbacks = map(self._connect, item.models)
         small = item.small_model
-        if small is None or small == item.models[0]:
-            return Models(main, main)
-        return Models(main, connect(small, self.config.providers[small.provider]))
+        own = small is None or small == item.models[0]
+        return Models(
+            main, main if own or small is None else self._connect(small), tuple(fallbacks)
+        )
+
+    def _connect(self, ref: ModelRef) -> Model:
+        return connect(ref, self.config.providers[ref.provider])
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.
         scripted = self.config.providers[model.provider].type == "scripted"
         return f"{model.provider}/{Path(model.model).name}" if scripted else str(model)
 
-    def _attempt_run(
+    def _session_run(
         self,
         item: Item,
         session: Session,
         attempt: Attempt,
         models: Models,
         stop: StopSignal,
-    ) -> AttemptRun:
-        folder = self.folder.attempt(item.folder, attempt.n)
+    ) -> SessionRun:
+        place = self._place(item, attempt.n)
         agenda = Agenda(
             item=item,
             model=models.main,
             small_model=models.small,
+            fallbacks=models.fallbacks,
             tools=_tools(item),
             policy=Policy(item.rules, item.agent.rules),
             notes=self.config.instructions,
             date=self.date,
             platform=self.platform,
-            outputs=folder.outputs,
+            outputs=place.outputs,
         )
         stop.begin(item.limits)
-        return AttemptRun(
+        first = AttemptRun(
             agenda=agenda,
             attempt=attempt,
             log=AttemptLog(self.log, session.session_id, attempt.attempt_id),
             spend=Spend(item.limits, Budget(item.limits.cost_usd, self.budget)),
             stop=stop,
-            folder=folder.path,
-            open_site=lambda: self.open_site(item, session),
+            folder=place.folder,
             write=self._write,
+            setup=item.recipe.workspace.setup,
         )
+        return SessionRun(
+            current=first,
+            open_site=lambda: self.open_site(item, session),
+            place=partial(self._place, item),
+        )
+
+    def _place(self, item: Item, n: int) -> Place:
+        folder = self.folder.attempt(item.folder, n)
+        return Place(folder.path, folder.outputs)
 
     def _refusal(self, item: Item) -> tuple[str, str] | None:
         if item.refusal is not None:
@@ -214,8 +236,8 @@ class Sessions:
     def _write(self, path: Path, data: bytes) -> None:
         write_bytes(path, self.mask.in_bytes(data))
 
-    def _mask_outputs(self, item: Item, attempt: Attempt) -> None:
-        for file in self.folder.attempt(item.folder, attempt.n).outputs.iterdir():
+    def _mask_outputs(self, item: Item, n: int) -> None:
+        for file in self.folder.attempt(item.folder, n).outputs.iterdir():
             data = file.read_bytes()
             if self.mask.finds(data):
                 write_bytes(file, self.mask.in_bytes(data))

@@ -15,9 +15,9 @@ from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.engine.tool_calls import ToolRunner
 from harness_batch.engine.transcript import Draft, Transcript
-from harness_batch.errors import NetworkFailure, ProviderError
+from harness_batch.errors import ModelRejected, NetworkFailure, ProviderError
 from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
-from harness_batch.models.protocol import Model, ModelRequest, ToolCall
+from harness_batch.models.protocol import Model, ModelRequest, Only, ToolCall, ToolChoice
 from harness_batch.records import Purpose
 
 REDOS = 1
@@ -47,18 +47,24 @@ class Stepper:
     temperature: float | None = None
     purpose: Purpose = "step"
     most_output_tokens: int | None = None
+    last_choice: ToolChoice = "none"
+    """What the last allowed step may still call."""
     chance: random.Random = field(factory=random.Random)
     calls: ModelCalls = field(init=False)
     fixed_characters: int = field(init=False)
     """Size of system prompt and tools: what every request carries beside the transcript."""
 
     def __attrs_post_init__(self) -> None:
-        self.calls = ModelCalls(
-            self.log, self.spend, self.model.ref, self.model.info.prices, self.purpose
-        )
+        self.use(self.model)
         self.fixed_characters = sum(map(len, self.system)) + sum(
             len(spec.description) + len(str(spec.parameters)) for spec in self.runner.specs
         )
+
+    def use(self, model: Model) -> None:
+        """Ask this model from now on."""
+        self.model = model
+        self.transcript.model = str(model.ref)
+        self.calls = ModelCalls(self.log, self.spend, model.ref, model.info.prices, self.purpose)
 
     async def take(self, *, last: bool) -> Turn | Stopped:
         """One reply with its tool calls answered, or the limit that forbids to ask for it.
@@ -77,24 +83,33 @@ class Stepper:
 
     async def _until_answered(self, *, last: bool) -> Turn | Stopped:
         tries, redos = 0, 0
+        choice: ToolChoice = self.last_choice if last else "auto"
         while True:
             characters = self.transcript.size + self.fixed_characters
             allowance = self.spend.allow(characters, self.model.info, self.most_output_tokens)
             if isinstance(allowance, Stopped):
                 return allowance
             tries += 1
-            match await self._attempt(allowance, characters, tries, last=last):
+            match await self._attempt(allowance, characters, tries, choice, last=last):
                 case Turn() as turn:
                     return turn
                 case BrokenOff(error=error, consumed=True):
                     redos += 1
                     if redos > REDOS or not error.retryable:
                         raise error
+                case BrokenOff(error=ModelRejected(status=400)) if isinstance(choice, Only):
+                    choice = "auto"  # some servers know no choice of a tool by its name
                 case BrokenOff(error=error):
                     await self._wait(error, tries)
 
     async def _attempt(
-        self, allowance: Allowance, characters: int, tries: int, *, last: bool
+        self,
+        allowance: Allowance,
+        characters: int,
+        tries: int,
+        choice: ToolChoice,
+        *,
+        last: bool,
     ) -> Turn | BrokenOff:
         draft = self.transcript.reply()
         draft.add(StepStart(step=self.spend.steps))
@@ -103,7 +118,7 @@ class Stepper:
         try:
             # The intent must be on the disk before money can be spent on it.
             await self.log.log.sync()
-            await reply.read(self._request(allowance, last=last))
+            await reply.read(self._request(allowance, choice))
         except BaseException:
             self.calls.abort(call)
             draft.interrupt()
@@ -124,13 +139,13 @@ class Stepper:
         self.transcript.keep(turn)
         return turn
 
-    def _request(self, allowance: Allowance, *, last: bool) -> ModelRequest:
+    def _request(self, allowance: Allowance, choice: ToolChoice) -> ModelRequest:
         return ModelRequest(
             system=self.system,
             turns=self.transcript.turns,
             tools=self.runner.specs,
             max_output_tokens=allowance.max_output_tokens,
-            tool_choice="none" if last else "auto",
+            tool_choice=choice,
             temperature=self.temperature,
         )
 

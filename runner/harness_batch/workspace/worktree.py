@@ -59,7 +59,7 @@ class Workspace:
         git runs in a directory made for this call, so nothing an agent may have written to the
         others counts; it runs in the launcher when there is one. Raises: GitError.
         """
-        with _disk(self.private):
+        with disk(self.private):
             place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
             try:
                 captured = await self._capture(place, commit, launcher)
@@ -105,12 +105,12 @@ async def open_workspace(
     Unsupported and UsageError for a wish that cannot be met.
     """
     _check(repository, base_sha, wish)
-    with _disk(folder):
+    with disk(folder):
         await trio.to_thread.run_sync(_make_folder, folder)
         tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
     with claimed(folder, tmp, exempt=resumable or keep):
         try:
-            with _disk(folder):
+            with disk(folder):
                 workspace = await _open(repository, base_sha, wish, folder, tmp)
             yield workspace
         finally:
@@ -121,7 +121,7 @@ async def open_workspace(
 
 
 @contextmanager
-def _disk(folder: Path) -> Iterator[None]:
+def disk(folder: Path) -> Iterator[None]:
     """Map what the disk refuses."""
     try:
         yield
@@ -176,8 +176,8 @@ async def _open(
         start, leave = await _snapshot(git, base_sha, root)
     else:
         root.mkdir()
-        start = await _check_out(git, repository, base_sha)
-        await _equip_agent(repository, base_sha, place)
+        start = await check_out(git, repository, base_sha)
+        await equip_agent(repository, base_sha, place)
     return Workspace(
         root=root,
         cwd=_inside(root, wish.path, base_sha),
@@ -192,7 +192,8 @@ async def _open(
     )
 
 
-async def _check_out(git: Git, repository: Repository, base_sha: str | None) -> Base:
+async def check_out(git: Git, repository: Repository, base_sha: str | None) -> Base:
+    """Fill git's empty work tree with the base. Raises: GitError."""
     if base_sha is None:
         await git("read-tree", "--empty")
         return Base(commit=None, tree=_word(await git("write-tree")))
@@ -221,8 +222,8 @@ async def _snapshot(git: Git, base_sha: str | None, root: Path) -> tuple[Base, f
     return Base(commit=made, tree=tree), leave
 
 
-async def _equip_agent(repository: Repository, base_sha: str | None, place: Path) -> None:
-    """The agent's git directory: the same index, and the names of branches and tags."""
+async def equip_agent(repository: Repository, base_sha: str | None, place: Path) -> None:
+    """Make the agent's git directory: the same index, and the names of branches and tags."""
     git_dir = make_git_dir(place / "git", repository, base_sha)
     if base_sha is not None:
         shutil.copy2(place / "private" / "index", git_dir / "index")
