@@ -84,8 +84,12 @@ def into_history(folder: RunFolder, history: Path) -> str | None:
 def _transcript(folder: RunFolder, session: Session) -> dict[Path, bytes]:
     if session.folder is None or not session.attempts:
         return {}
-    text = transcript.markdown(read_session(folder.database, session.session_id))
-    return {folder.attempt(session.folder, session.attempts).transcript: text.encode()}
+    told = read_session(folder.database, session.session_id)
+    texts = {attempt.n: transcript.markdown(told, attempt.n) for attempt in session.earlier}
+    texts[session.attempts] = transcript.markdown(told)
+    return {
+        folder.attempt(session.folder, n).transcript: text.encode() for n, text in texts.items()
+    }
 
 
 def ensured(folder: RunFolder) -> RunFolder:
