@@ -103,9 +103,7 @@ class Job:
     """In place of keys of MAIN_RECIPE; None takes a key out."""
     provider: Mapping[str, Any] = Factory(dict)
     """In place of keys of the provider's settings."""
-    model: Mapping[str, Any] = Factory(
-        lambda: {"context": 200_000, "output": 8000, "cost": PRICES}
-    )
+    model: Mapping[str, Any] = Factory(lambda: {"context": 200_000, "output": 8000, "cost": PRICES})
     known: bool = True
     """The server knows the model."""
 
@@ -219,7 +217,7 @@ class Bench:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "project", self.folder / "project")
 
-    def set_up(self, extra: Mapping[str, str] = {}) -> None:  # noqa: B006 - never changed
+    def set_up(self, extra: Mapping[str, str] = {}) -> None:
         """Make the repository, one commit, a test that fails. `extra`: more files."""
         files = {"shop/prices.py": SOURCE, "tests/test_prices.py": TEST, "NOTES.md": NOTES}
         for name, text in {**files, "shop/__init__.py": "", **extra}.items():
@@ -279,8 +277,8 @@ def carry_out(
     folder: Path,
     jobs: Sequence[Job],
     *arguments: str,
-    files: Mapping[str, str] = {},  # noqa: B006 - never changed
-    environ: Mapping[str, str] = {},  # noqa: B006 - never changed
+    files: Mapping[str, str] = {},
+    environ: Mapping[str, str] = {},
 ) -> Ran:
     """Run all jobs as one run of the command line, and read what it left."""
     bench = Bench(folder, environ)
@@ -295,6 +293,7 @@ async def _carry_out(bench: Bench, jobs: Sequence[Job], arguments: Sequence[str]
         config = bench.folder / "config.json"
         providers = {job.name: provider for job, (_, provider) in zip(jobs, written, strict=True)}
         config.write_text(json.dumps({"provider": providers}), encoding="utf-8")
+        config.chmod(0o600)
         recipes = [str(path) for path, _ in written]
         done = await bench.run("run", *recipes, "--config", str(config), *arguments)
         requests = tuple(server.requests)

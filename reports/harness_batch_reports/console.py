@@ -4,6 +4,7 @@ Plain text for a terminal or a log, as wide as it is told, usually no longer tha
 is a palette, none by default.
 """
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +25,7 @@ from harness_batch_reports.verdict import (
     headline,
     outcome,
     session_cost,
+    tokens_used,
     totals,
     worst_first,
 )
@@ -33,6 +35,9 @@ ROWS = 8
 _PATHS = 3
 """So many sessions show the path of their patch each; of more, the folder is named."""
 _ANSWER_LINES = 6
+_DETAIL_LINES = 4
+_UNDER = " " * 13
+"""What stands under a session's row begins below its name."""
 _NOTICES = 2
 _DENIALS = 3
 
@@ -108,12 +113,8 @@ def _verdict(report: BatchReport, worst: tuple[Session, ...], layout: Screen) ->
     tail += f": {EXIT_WORDS[exit_code]}" if exit_code in _STOPPED else ""
     words = headline(report)
     yield layout.palette.paint(words[0].upper() + words[1:], status) + f" ({tail})"
-    cached = figures.share(sums.cache_read_tokens, sums.input_tokens)
-    tokens = f"{figures.tokens(sums.input_tokens)} tokens in ({cached} from cache)"
-    facts = [sums.cost, f"{tokens}, {figures.tokens(sums.output_tokens)} out"]
-    if (seconds := elapsed(report)) is not None:
-        facts.append(figures.duration(seconds))
-    yield _cut(" · ".join(facts), layout.width)
+    facts = [sums.cost, tokens_used(sums), figures.duration(elapsed(report))]
+    yield _cut(" · ".join(fact for fact in facts if fact != "-"), layout.width)
     yield ""
 
 
@@ -126,8 +127,9 @@ def _sessions(report: BatchReport, worst: tuple[Session, ...], layout: Screen) -
     names = [one_line(session.item_key, 200) for session in shown]
     room = min(max((cell_len(name) for name in names), default=0), max(layout.width // 3, 16))
     for session, name in zip(shown, names, strict=True):
-        yield _row(session, name, room, layout)
-        if len(report.sessions) <= _PATHS:
+        alone = len(report.sessions) <= _PATHS
+        yield _row(session, name, room, layout, "" if alone else session.detail)
+        if alone:
             yield from _under(report, session, layout)
     if rest := worst[ROWS:]:
         counts = ", ".join(f"{n} {status}" for status, n in totals(rest).statuses.items())
@@ -136,29 +138,31 @@ def _sessions(report: BatchReport, worst: tuple[Session, ...], layout: Screen) -
         yield ""
 
 
-def _row(session: Session, name: str, room: int, layout: Screen) -> str:
+def _row(session: Session, name: str, room: int, layout: Screen, detail: str | None) -> str:
     status = outcome(session)
     time = figures.duration(session.wall_s)
-    facts = [_why(session), change(session), session_cost(session), time]
+    facts = [_why(session, detail), change(session), session_cost(session), time]
     said = "  ".join(fact for fact in facts if fact not in {"", "-"})
     head = set_cell_size(_cut(name, room), room)
     rest = _cut(f"  {head}  {said}", layout.width - 11)
     return f"  {layout.palette.paint(f'{status:<9}', status)}{rest}"
 
 
-def _why(session: Session) -> str:
+def _why(session: Session, detail: str | None) -> str:
     if kind(session) == "passed":
         return "passed after a failed try" if session.flaky else ""
-    detail = one_line(session.detail or "", 200)
+    detail = one_line(detail or "", 200)
     words = one_line(meaning(session).text, 120)
     return f"{words}: {detail}" if detail else words
 
 
 def _under(report: BatchReport, session: Session, layout: Screen) -> Iterator[str]:
-    """The patch's path below the row."""
+    """Below the row: why it is not good, in full, and where its patch is."""
+    if kind(session) != "passed" and session.detail:
+        yield from _wrapped(one_line(session.detail, 400), layout.width, _UNDER, _DETAIL_LINES)
     patch = next((file for file in session.files if file.endswith(".patch")), None)
     if patch is not None and report.folder is not None:
-        yield f"             {_path(report.folder / patch, layout)}"
+        yield f"{_UNDER}{_path(report.folder / patch, layout)}"
 
 
 def _answer(report: BatchReport, layout: Screen) -> Iterator[str]:
@@ -166,11 +170,21 @@ def _answer(report: BatchReport, layout: Screen) -> Iterator[str]:
     if len(report.sessions) != 1 or not report.sessions[0].answer:
         return
     text = inert(answer_text(report.sessions[0].answer[:20_000])).strip()
-    lines = [line for line in text.split("\n") if line.strip()]
-    yield from (f"  {_cut(line, layout.width - 2)}" for line in lines[:_ANSWER_LINES])
+    said = [line for line in text.split("\n") if line.strip()]
+    lines = [line for one in said for line in _wrapped(one, layout.width, "  ", len(one))]
+    yield from lines[:_ANSWER_LINES]
     if len(lines) > _ANSWER_LINES:
         yield f"  … {figures.count(len(lines) - _ANSWER_LINES, 'more line')}"
     yield ""
+
+
+def _wrapped(text: str, width: int, indent: str, most: int) -> list[str]:
+    """The line as lines that fit, broken between words where that is possible."""
+    inner = indent + " " * (len(text) - len(text.lstrip()))
+    fits = max(width, 40)
+    lines = textwrap.wrap(text, fits, initial_indent=indent, subsequent_indent=inner,
+                          max_lines=most, placeholder=" …", drop_whitespace=True)  # fmt: skip
+    return [_cut(line, fits) for line in lines]
 
 
 def _denied(report: BatchReport, layout: Screen) -> Iterator[str]:
@@ -196,7 +210,7 @@ def _notices(report: BatchReport, layout: Screen) -> Iterator[str]:
 
 def _next(report: BatchReport, layout: Screen) -> Iterator[str]:
     """Commands are never cut: they are there to be copied."""
-    for step in next_steps(report):
+    for step in next_steps(report, layout.near):
         if step.command is None:
             continue
         command = one_line(step.command, 1_000)

@@ -20,6 +20,7 @@ from harness_batch_reports import figures, junit_text
 from harness_batch_reports.hostile import one_line, unattached
 from harness_batch_reports.junit_dialects import DIALECTS, Dialect, short_name
 from harness_batch_reports.junit_dom import (
+    RERUN_ELEMENTS,
     Case,
     Outcome,
     Properties,
@@ -173,11 +174,9 @@ def _reruns(session: Session) -> tuple[Rerun, ...]:
     how = kind(session)
     if how == "skipped" or (how == "passed" and not session.flaky):
         return ()
-    return tuple(
-        _rerun(session, attempt, "flaky" if how == "passed" else "rerun")
-        for attempt in session.earlier
-        if attempt.status != "passed"
-    )
+    family: Literal["flaky", "rerun"] = "flaky" if how == "passed" else "rerun"
+    tried = [_rerun(session, one, family) for one in session.earlier if one.status != "passed"]
+    return tuple(sorted(tried, key=lambda rerun: RERUN_ELEMENTS.index(rerun.element)))
 
 
 def _rerun(session: Session, attempt: Attempt, family: Literal["flaky", "rerun"]) -> Rerun:

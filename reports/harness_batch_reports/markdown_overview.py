@@ -14,6 +14,7 @@ from harness_batch_reports.verdict import (
     headline,
     outcome,
     session_cost,
+    tokens_used,
     totals,
     worst_first,
 )
@@ -53,13 +54,10 @@ def verdict(report: BatchReport) -> Iterator[str]:
     worst = worst_first(report.sessions)
     sign = mark(worst[0]) if worst else "❔"
     yield f"## {sign} harness-batch: {headline(report)}"
-    cached = figures.share(sums.cache_read_tokens, sums.input_tokens)
-    used = f"{figures.tokens(sums.input_tokens)} tokens in ({cached} from cache)"
-    facts = [f"**{sums.cost}**", f"{used}, {figures.tokens(sums.output_tokens)} out"]
-    if (seconds := elapsed(report)) is not None:
-        facts.append(figures.duration(seconds))
+    cost = "-" if sums.cost == "-" else f"**{sums.cost}**"
+    facts = [cost, tokens_used(sums), figures.duration(elapsed(report))]
     facts.append(_exit(report.run.exit_code))
-    yield " · ".join(facts)
+    yield " · ".join(fact for fact in facts if fact != "-")
     if sums.unpriced_calls:
         known = figures.money(sums.cost_usd) if sums.cost_usd else None
         yield (

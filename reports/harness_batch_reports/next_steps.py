@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from attrs import frozen
 
@@ -19,12 +20,16 @@ class Step:
     command: str | None = None
 
 
-def next_steps(report: BatchReport) -> tuple[Step, ...]:
-    """Look at the worst, allow what was denied, run again what errored, apply what is good."""
+def next_steps(report: BatchReport, near: Path | None = None) -> tuple[Step, ...]:
+    """Look at the worst, allow what was denied, run again what errored, apply what is good.
+
+    Paths below `near`, the folder that the commands are typed in, are shown relative to it.
+    """
     worst = worst_first(report.sessions)
     bad = [s for s in worst if s.status not in {"passed", "cached", "skipped"}]
     good = [s for s in worst if s.status == "passed" and _applies(s)]
-    return (*_look(bad), *_allow(report), *_again(report, worst), *_apply(good))
+    where = _Where.of(report, near)
+    return (*_look(bad, where), *_allow(report), *_again(report, worst), *_apply(good, where))
 
 
 def _applies(session: Session) -> bool:
@@ -32,10 +37,48 @@ def _applies(session: Session) -> bool:
     return patch is not None and patch.files > 0 and not patch.refused
 
 
-def _look(bad: list[Session]) -> Iterator[Step]:
+@frozen
+class _Where:
+    """Options that make a command find a run, and change the right checkout."""
+
+    near: Path | None
+    run: Path | None
+    """The run's folder when it is not one that is found by itself (`--out`)."""
+    home: Path | None
+    """The folder that holds `.harness/`."""
+
+    @classmethod
+    def of(cls, report: BatchReport, near: Path | None) -> "_Where":
+        folder = report.folder
+        if folder is None:
+            return cls(near, None, None)
+        if folder.parts[-3:-1] == (".harness", "runs"):
+            return cls(near, None, folder.parents[2])
+        return cls(near, folder, None)
+
+    def session(self, command: str, session: Session) -> str:
+        """`harness-batch COMMAND SESSION`, with `--run` where that is needed."""
+        words = ["harness-batch", command, session.session_id]
+        words += ["--run", self._short(self.run)] if self.run else []
+        return shlex.join(words)
+
+    def checkout(self, session: Session) -> str:
+        """`--repo PATH` when the session worked on another repository than the one at hand."""
+        if session.repo is None or Path(session.repo) == self.home or self.near is None:
+            return ""
+        if self.home is None and self.near.is_relative_to(session.repo):
+            return ""
+        return f" --repo {shlex.quote(self._short(Path(session.repo)))}"
+
+    def _short(self, path: Path) -> str:
+        inside = self.near is not None and path.is_relative_to(self.near)
+        return str(path.relative_to(self.near or path)) if inside else str(path)
+
+
+def _look(bad: list[Session], where: _Where) -> Iterator[Step]:
     if bad:
         words = "read what went wrong" if len(bad) == 1 else "read the worst"
-        yield Step(words, f"harness-batch show {shlex.quote(bad[0].session_id)}")
+        yield Step(words, where.session("show", bad[0]))
 
 
 def _allow(report: BatchReport) -> Iterator[Step]:
@@ -62,10 +105,10 @@ def _resuming(report: BatchReport) -> str:
     return f"harness-batch {same}{resume}"
 
 
-def _apply(good: list[Session]) -> Iterator[Step]:
+def _apply(good: list[Session], where: _Where) -> Iterator[Step]:
     if not good:
         return
-    command = f"harness-batch apply {shlex.quote(good[0].session_id)}"
+    command = where.session("apply", good[0]) + where.checkout(good[0])
     if len(good) == 1:
         yield Step("apply the patch that passed", command)
     else:

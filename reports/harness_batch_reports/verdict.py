@@ -83,6 +83,15 @@ def totals(sessions: Iterable[Session]) -> Totals:
     )
 
 
+def tokens_used(sums: Totals) -> str:
+    """`12.3k tokens in (40 % from cache), 950 out`; a dash when none was used."""
+    if not sums.input_tokens and not sums.output_tokens:
+        return "-"
+    cached = figures.share(sums.cache_read_tokens, sums.input_tokens)
+    tokens = f"{figures.tokens(sums.input_tokens)} tokens in ({cached} from cache)"
+    return f"{tokens}, {figures.tokens(sums.output_tokens)} out"
+
+
 def session_cost(session: Session) -> str:
     """The session's cost for people."""
     return figures.cost(

@@ -25,6 +25,7 @@ Anything else that reaches the edge is a bug of ours and keeps its traceback.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -183,6 +184,18 @@ class QuotaExhausted(ProviderError):
     """No credit left; waiting does not help."""
 
     kind = "quota"
+
+
+@contextmanager
+def only_cause() -> Iterator[None]:
+    """Raise what a nursery's group is about instead of the group; cancellation passes as it is."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        cause = cause_of(group)
+        if not isinstance(cause, Exception):
+            raise
+        raise cause from group
 
 
 def cause_of(error: BaseException) -> BaseException:

@@ -103,9 +103,13 @@ class ModelCallOpened:
 
 @frozen
 class ModelCallClosed:
-    """The request ended, well or not; the record is complete."""
+    """The request ended, well or not; the record is complete.
+
+    `settled_usd` is what it counts against budgets: its cost, or its ceiling when nobody told it.
+    """
 
     call: records.ModelCall
+    settled_usd: str | None = None
 
 
 @frozen

@@ -7,7 +7,7 @@ import pytest
 import trio
 from attrs import evolve
 
-from harness_batch.errors import GitError, StorageError, Unsupported, UsageError
+from harness_batch.errors import GitError, HostError, Unsupported, UsageError
 from harness_batch.workspace.owner import worktrees_folder
 from harness_batch.workspace.worktree import open_workspace
 from workspace_repos import COMMIT, IN_PLACE, WORKTREE, applied, committed, git, opened, tree_of
@@ -247,7 +247,7 @@ async def test_a_partial_clone_and_a_full_disk_are_told_apart(tmp_path: Path) ->
             repository=repository, base_sha=base, wish=WORKTREE, folder=session(tmp_path)
         ):
             pass
-    with pytest.raises(StorageError, match="/proc/nowhere"):
+    with pytest.raises(HostError, match="/proc/nowhere"):
         async with open_workspace(
             repository=repository, base_sha=base, wish=WORKTREE, folder=Path("/proc/nowhere/s")
         ):

@@ -188,12 +188,12 @@ def test_the_next_request_starts_with_the_bytes_of_the_one_before(ran: Ran, name
 
     for earlier, later in pairwise(bodies):
         assert without_marks(later).startswith(up_to_messages_end(earlier))
-    assert len({body for body in bodies}) == len(bodies)
+    assert len(set(bodies)) == len(bodies)
 
 
 @pytest.fixture(scope="module")
 def matrix(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    recipe = {
+    recipe: dict[str, object] = {
         "matrix": {"file": ["prices", "stock"]},
         "prompt": "Mend shop/{{ file }}.py.",
         "instructions": "Keep to the style of the house.",

@@ -13,6 +13,7 @@ from harness_batch.errors import StorageError, UsageError
 from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.history import merge
+from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
 from harness_batch.store.runs import find_run, find_session
 from harness_batch_reports import junit, markdown, result_json, transcript
@@ -72,10 +73,12 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
     }
 
 
-def into_history(folder: RunFolder, history: Path) -> str | None:
+def into_history(
+    folder: RunFolder, history: Path, *, wait_seconds: float = WAIT_SECONDS
+) -> str | None:
     """Merge the run; words on what went wrong, None when nothing did. The run loses nothing."""
     try:
-        merge(folder.database, history)
+        merge(folder.database, history, wait_seconds=wait_seconds)
     except StorageError as error:
         return f"{error}; the run is complete in {folder.path}"
     return None

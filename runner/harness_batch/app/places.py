@@ -1,10 +1,13 @@
 """Where things lie: `.harness/` of the invocation, a run's folder, the history, the cache."""
 
+import os
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness_batch.app.options import RunOptions
-from harness_batch.errors import GitError, UsageError
+from harness_batch.errors import GitError, StorageError, UsageError
 from harness_batch.ids import new_id
 from harness_batch.store.folder import RunFolder, harness_folder
 from harness_batch.store.runs import find_run
@@ -62,7 +65,33 @@ def history_of(options_db: Path | None, cwd: Path) -> Path:
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """The user's cache folder (XDG)."""
+    """The user's cache folder (XDG); where there is none to write to, a private one for the time.
+
+    Raises: StorageError when there is no place at all.
+    """
+    users = _users_cache(environ)
+    if users is not None and _is_usable(users):
+        return users
+    own = Path(tempfile.gettempdir(), f"harness-batch-{os.getuid()}")
+    with suppress(OSError):
+        own.mkdir(mode=0o700, exist_ok=True)
+        if not own.is_symlink() and own.stat().st_uid == os.getuid() and _is_usable(own):
+            return own
+    raise StorageError(f"no folder for work trees can be made, neither in {users} nor as {own}")
+
+
+def _users_cache(environ: Mapping[str, str]) -> Path | None:
     if base := environ.get("XDG_CACHE_HOME"):
         return Path(base)
-    return Path(environ.get("HOME") or Path.home(), ".cache")
+    if home := environ.get("HOME"):
+        return Path(home, ".cache")
+    return None
+
+
+def _is_usable(cache: Path) -> bool:
+    place = cache / "harness-batch"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(place, os.W_OK | os.X_OK)

@@ -4,6 +4,7 @@ Raises UserError for everything the user can mend; all faults of all recipes at 
 """
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -14,11 +15,12 @@ from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.config.door import load_config
 from harness_batch.config.record import Config
-from harness_batch.errors import Fault, FaultyInput, UsageError
+from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint
 from harness_batch.plan.build import build_plan
+from harness_batch.plan.choice import lacking_price
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
@@ -65,6 +67,15 @@ def prepare(inputs: Inputs) -> Prepared:
     warnings = (*plan.warnings, *_lint(plan.items))
     plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
     return Prepared(plan=plan, config=config, agents=agents, repositories=repositories)
+
+
+def refuse_unpriced(prepared: Prepared, max_cost: Decimal | None) -> None:
+    """A run's cost that is bounded must be known. Raises: UsageError."""
+    if max_cost is None:
+        return
+    for ref in dict.fromkeys(ref for item in prepared.plan.items for ref in item.models):
+        if lack := lacking_price(prepared.config, ref):
+            raise UsageError(f"--max-cost {lack}, in a configuration file")
 
 
 def _open_all(inputs: Inputs) -> list[RecipeSource]:
@@ -119,9 +130,14 @@ def _bases(
 
 
 def _base(word: str, ref: str, cwd: Path, repositories: dict[str, Repository]) -> RepoBase:
-    repository = discover(cwd / Path(word).expanduser())
+    """Raises: UsageError for what the user named wrongly: nothing has been started yet."""
+    try:
+        repository = discover(cwd / Path(word).expanduser())
+        base_sha = resolve_base(repository, ref)
+    except GitError as error:
+        raise UsageError(str(error)) from error
     repositories[str(repository.path)] = repository
-    return RepoBase(repository.path, ref, resolve_base(repository, ref))
+    return RepoBase(repository.path, ref, base_sha)
 
 
 def _repo_words(inputs: Inputs) -> Iterable[str]:

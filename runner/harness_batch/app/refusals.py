@@ -31,10 +31,7 @@ async def host_refusals(
             why = "; ".join(f"{name}: {_why(mode, found[name].why)}" for name in missing)
             refused[item.key] = ("sandbox", f"the host does not give what is needed: {why}")
     lacking = [name for name in REQUIRED if name not in holds]
-    told = (
-        f"the sandbox of this host does not hold {', '.join(lacking)}: run only recipes and"
-        " repositories that you trust, or inside a container (`harness-batch doctor` tells more)",
-    )
+    told = ("no kernel sandbox: run only what you trust; see `harness-batch doctor`",)
     record: dict[str, object] = {
         "mode": mode,
         "mechanism": "supervisor",

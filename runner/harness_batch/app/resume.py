@@ -1,4 +1,7 @@
-"""What an earlier try of the same run left, read from its journal alone."""
+"""What a run's events say of its sessions and its spend: of an earlier try, and of this one.
+
+Read from the journal, nothing asked of the database; then kept up to date as a follower of it.
+"""
 
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +13,7 @@ from harness_batch.events import (
     Event,
     ModelCallClosed,
     ModelCallOpened,
+    RunFinished,
     RunStarted,
     SessionCreated,
     SessionFinished,
@@ -28,7 +32,7 @@ RUN_LEVEL = ("max_cost", "max_time", "max_failures", "not_admitted")
 
 @define
 class Earlier:
-    """The journal read to its end."""
+    """The journal read so far."""
 
     run: Run | None = None
     sessions: dict[str, Session] = Factory(dict)
@@ -37,37 +41,51 @@ class Earlier:
     """Attempts that never ended, by session id."""
     attempts: dict[str, int] = Factory(dict)
     """How many attempts each session began."""
+    unannounced: set[str] = Factory(set)
+    """Item keys whose attempt has ended and whose session does not say so yet."""
+    created: set[str] = Factory(set)
+    """Item keys that got a session since `resumed` (or ever)."""
     spent: Decimal = Decimal(0)
     """US dollars of all calls; one without an end counts at its ceiling."""
     _reserved: dict[str, Decimal] = Factory(dict)
+    _keys: dict[str, str] = Factory(dict)
 
     def take(self, event: Event) -> None:
         """One more event."""
         match event.payload:
-            case RunStarted(run=run):
+            case RunStarted(run=run) | RunFinished(run=run):
                 self.run = run
             case SessionCreated(session=session) | SessionUpdated(session=session):
-                if session.depth == 0:
-                    self.sessions[session.item_key] = session
+                self._note(session)
             case SessionStarted(attempt=attempt):
                 self.open_attempts[attempt.session_id] = attempt
                 self.attempts[attempt.session_id] = attempt.n
             case SessionFinished(attempt=attempt):
                 self.open_attempts.pop(attempt.session_id, None)
+                self._ended(attempt)
             case ModelCallOpened(call=call, reserved_usd=reserved):
                 self._reserved[call.model_call_id] = Decimal(reserved or 0)
                 self.spent += self._reserved[call.model_call_id]
-            case ModelCallClosed(call=call):
-                self._close(call.model_call_id, call.cost_usd, call.error_kind)
+            case ModelCallClosed(call=call, settled_usd=settled):
+                reserved_ = self._reserved.pop(call.model_call_id, Decimal(0))
+                self.spent += (call.cost_usd or 0) if settled is None else Decimal(settled)
+                self.spent -= reserved_
             case _:
                 pass
 
-    def _close(self, call_id: str, cost: Decimal | None, error_kind: str | None) -> None:
-        reserved = self._reserved.pop(call_id, Decimal(0))
-        if cost is not None:
-            self.spent += cost - reserved
-        elif error_kind not in (None, "cancelled"):
-            self.spent -= reserved
+    def _note(self, session: Session) -> None:
+        if session.depth == 0:
+            self._keys[session.session_id] = session.item_key
+            self.sessions[session.item_key] = session
+            self.created.add(session.item_key)
+            self.unannounced.discard(session.item_key)
+
+    def _ended(self, attempt: Attempt) -> None:
+        """The session ends as its last attempt did, also when we die before it says so."""
+        key = self._keys.get(attempt.session_id)
+        if key is not None:
+            self.sessions[key] = ended_as(self.sessions[key], attempt)
+            self.unannounced.add(key)
 
 
 @frozen
@@ -81,6 +99,18 @@ class Reuse:
     """Sessions that go on as a new attempt, by item key."""
 
 
+def ended_as(session: Session, attempt: Attempt) -> Session:
+    """The session with the outcome of its last attempt."""
+    return evolve(
+        session,
+        status=attempt.status,
+        reason=attempt.reason,
+        detail=attempt.detail,
+        attempts=attempt.n,
+        finished_at=attempt.finished_at,
+    )
+
+
 def read_earlier(journal: Path) -> Earlier:
     """Raises: StorageError when the journal is broken in the middle."""
     earlier = Earlier()
@@ -92,18 +122,20 @@ def read_earlier(journal: Path) -> Earlier:
 def reusable(
     items: tuple[Item, ...], earlier: Earlier, rerun: Literal["failed", "errored"] | None
 ) -> Reuse:
-    """Keep what ended on merit with the same digest; the rest is run, as a next attempt. Pure."""
+    """Keep what ended on merit with the same digest; the rest is run, as a next attempt. Pure.
+
+    An item whose digest changed goes on in its session too: one item is one test case of a run.
+    """
     kept: list[Session] = []
     again: list[Item] = []
     going_on: dict[str, Session] = {}
     for item in items:
         session = earlier.sessions.get(item.key)
-        same = session is not None and session.item_digest == item.digest
-        if session is not None and same and _stands(session, rerun):
+        if session is not None and session.item_digest == item.digest and _stands(session, rerun):
             kept.append(session)
             continue
         again.append(item)
-        if session is not None and same:
+        if session is not None:
             begun = earlier.attempts.get(session.session_id, 0)
             going_on[item.key] = evolve(session, attempts=begun)
     return Reuse(tuple(kept), tuple(again), going_on)

@@ -1,7 +1,7 @@
 """From an item of the plan to its session: composed, run and recorded."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import trio
 from attrs import define, evolve, field, frozen
 
+from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
@@ -19,14 +20,20 @@ from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
-from harness_batch.events import SessionCreated, SessionFinished, SessionStarted, SessionUpdated
+from harness_batch.events import (
+    Notice,
+    SessionCreated,
+    SessionFinished,
+    SessionStarted,
+    SessionUpdated,
+)
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.item import Item
-from harness_batch.records import Attempt, AttemptErrorKind, Session, Status
+from harness_batch.records import Attempt, AttemptErrorKind, Session
 from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.masking import Mask
@@ -91,9 +98,9 @@ class Sessions:
         finally:
             with trio.CancelScope(shield=True):
                 await models.aclose()
-                last = run.current.attempt.n
-                for n in range(attempt.n, last + 1):
-                    await trio.to_thread.run_sync(self._mask_outputs, item, n)
+                for n in range(attempt.n, run.current.attempt.n + 1):
+                    for text in await trio.to_thread.run_sync(self._mask_outputs, item, n):
+                        self.log.append(Notice("warning", text), session.session_id)
         if (ref := run.answered_by) is not None:
             session = evolve(session, model=self._shown(ref))
         return self._ended(session, ended)
@@ -106,6 +113,8 @@ class Sessions:
             "max_cost": "--max-cost of the run was used up before its turn",
             "max_time": "--max-time of the run was used up before its turn",
             "max_failures": "--max-failures of the run was reached before its turn",
+            "storage": "the disk refused to take more before its turn",
+            "internal": "a bug in the runner ended the run before its turn",
         }
         ended = evolve(
             session,
@@ -221,26 +230,27 @@ class Sessions:
         return self._ended(session, ended)
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:
-        status: Status | None = attempt.status
-        ended = evolve(
-            session,
-            status=status,
-            reason=attempt.reason,
-            detail=attempt.detail,
-            attempts=attempt.n,
-            finished_at=attempt.finished_at,
-        )
+        ended = ended_as(session, attempt)
         self.log.append(SessionUpdated(ended), ended.session_id)
         return ended
 
     def _write(self, path: Path, data: bytes) -> None:
+        with suppress(OSError):  # an agent may have removed it; what is wrong the write says
+            path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, self.mask.in_bytes(data))
 
-    def _mask_outputs(self, item: Item, n: int) -> None:
+    def _mask_outputs(self, item: Item, n: int) -> tuple[str, ...]:
+        """Secrets out of whole tool outputs; what could not be looked at, in words."""
+        troubles: list[str] = []
         for file in self.folder.attempt(item.folder, n).outputs.iterdir():
-            data = file.read_bytes()
+            try:
+                data = file.read_bytes()
+            except OSError as error:  # a session that damages its own outputs stays alone with it
+                troubles.append(f"{file} was not searched for secrets: {error.strerror}")
+                continue
             if self.mask.finds(data):
                 write_bytes(file, self.mask.in_bytes(data))
+        return tuple(troubles)
 
     def _now(self) -> str:
         return AttemptLog(self.log, "", "").now()

@@ -16,8 +16,6 @@ from harness_batch.plan.item import Item
 from harness_batch.records import Session
 
 StopReason = Literal["interrupted", "max_cost", "max_time", "max_failures"]
-GRACE_S = 10.0
-"""How long running sessions may take to write things down after a signal."""
 
 
 @define(kw_only=True)
@@ -30,6 +28,9 @@ class Scheduler:
     """Records an item that is not run, with the reason."""
     max_failures: int | None = None
     out_of_money: Callable[[], bool] = lambda: False
+    """A call was refused because it did not fit into the run's budget."""
+    running_low: Callable[[], bool] = lambda: False
+    """So little of the budget is left that nothing new is begun."""
     stopped: StopReason | None = None
     failures: int = 0
     _running: list[StopSignal] = field(factory=list)
@@ -55,6 +56,9 @@ class Scheduler:
 
     async def _work(self, waiting: deque[tuple[int, Item]], done: dict[int, Session]) -> None:
         while waiting and self.stopped is None:
+            if self.running_low():
+                self.stopped = "max_cost"
+                return
             index, item = waiting.popleft()
             if item.recipe.workspace.mode == "in-place":
                 async with self._alone:

@@ -1,19 +1,27 @@
-"""`harness-batch apply`: a session's patch onto the current checkout."""
+"""`harness-batch apply`: a session's patch onto a checkout."""
 
 from pathlib import Path
 
 import click
 
-from harness_batch.errors import UsageError
+from harness_batch.errors import GitError, UsageError
 
 
 @click.command()
 @click.argument("session")
 @click.option("--run", "run_word", metavar="RUN", help="Where to look: an id, a folder, or `last`.")
-def command(session: str, run_word: str | None) -> None:
+@click.option(
+    "--repo",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    metavar="PATH",
+    help="The checkout to change.  [default: the current one]",
+)
+def command(session: str, run_word: str | None, repo: Path) -> None:
     """Apply the patch of SESSION (`ses_...`, or an item's key in the last run), 3-way.
 
-    Exit code 1 when it conflicts; the checkout is then as it was.
+    Files change, nothing is committed. Exit code 1 when it conflicts; the checkout is then as it
+    was.
     """
     import trio
 
@@ -24,10 +32,14 @@ def command(session: str, run_word: str | None) -> None:
     patch = patch_of(session, run_word, Path.cwd())
     if patch is None:
         raise UsageError(f"{session} left no patch: nothing was changed")
-    changed = trio.run(apply_patch, discover(Path.cwd()), patch)
+    try:
+        checkout = discover(Path.cwd() / repo.expanduser())
+    except GitError as error:
+        raise UsageError(str(error)) from error
+    changed = trio.run(apply_patch, checkout, patch)
     if not changed:
-        click.echo("nothing to do: the checkout has these changes already")
+        click.echo(f"{checkout.path} has this change already")
         return
-    click.echo(
-        f"applied to {len(changed)} file(s); look at `git diff`, commit what you want to keep"
-    )
+    for path in changed:
+        click.echo(path)
+    click.echo("applied; look at it with `git diff` and commit what you want to keep")

@@ -1,30 +1,37 @@
-"""The entry point: finds the command, maps errors to exit codes. Imports click and no more."""
+"""The entry point: finds the command, maps errors to exit codes. Imports click, nothing heavy."""
 
+import gc
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from harness_batch import __version__
-
-if TYPE_CHECKING:
-    from harness_batch.errors import HarnessError
+from harness_batch.cli.streams import code_of, open_streams
 
 COMMANDS = {
-    "run": "runs the sessions, writes database, reports and patches",
-    "validate": "all faults of recipes at once, without calling anything",
-    "plan": "the sessions that `run` would start",
-    "report": "re-emits the reports of a run",
-    "runs": "lists runs",
-    "show": "the transcript of a session",
-    "query": "read-only SQL over the history",
-    "schema": "the JSON Schemas of recipe, config and result",
-    "apply": "applies a session's patch to the current checkout",
-    "doctor": "what this host can enforce, and what is missing",
-    "init": "a starter recipe, or the sample repository",
+    "run": "run the sessions of recipes; write database, reports and patches",
+    "validate": "list all faults of recipes at once; nothing is called",
+    "plan": "show the sessions that `run` would start; nothing is called",
+    "report": "write the reports of a run again",
+    "runs": "list the runs, newest first",
+    "show": "show the transcript of a session",
+    "query": "answer SQL from the history, read-only",
+    "schema": "print the JSON Schema of recipe, config, agent or result",
+    "apply": "apply a session's patch to a checkout",
+    "doctor": "say what this host can enforce, and what is missing",
+    "init": "write a starter recipe, or make the sample repository",
 }
 """Every command with its line of help; each is a module of its own, loaded when it is called."""
+
+
+FIRST_STEPS = """\b
+First steps, without a key and without network:
+  harness-batch init --sample sample
+  harness-batch run fix-failing-test --repo sample
+"""
 
 
 class Commands(click.Group):
@@ -33,20 +40,9 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` in front of what does not begin with a command."""
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            _refuse_misspelt(args[0])
             args = ["run", *args]
         return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what goes wrong on purpose is one message and an exit code."""
-        # Loaded only now: `--version` and `--help` must not pay for it.
-        from harness_batch.errors import HarnessError
-
-        try:
-            return super().invoke(ctx)
-        except HarnessError as error:
-            text = str(error)
-            click.echo(text if "\n" in text else f"harness-batch: {text}", err=True)
-            ctx.exit(_code(error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -72,6 +68,7 @@ class Commands(click.Group):
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
+    epilog=FIRST_STEPS,
 )
 @click.version_option(__version__, prog_name="harness-batch")
 def entry() -> None:
@@ -83,8 +80,14 @@ def entry() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
+    gc.disable()  # imports make a lot that stays; `running` turns it on again for what lasts
+    outlet = open_streams()
+    sys.exit(code_of(outlet, _code()))
+
+
+def _code() -> int:
     try:
-        code = entry.main(standalone_mode=False)
+        code = entry.main(prog_name="harness-batch", standalone_mode=False)
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
@@ -92,16 +95,40 @@ def main() -> NoReturn:
         code = 2
     except click.Abort:
         code = 130
-    sys.exit(code if isinstance(code, int) else 0)
+    except Exception as error:  # noqa: BLE001  # the edge: what nobody expected is told in one line
+        code = _failed(error)
+    return code if isinstance(code, int) else 0
 
 
-def _code(error: "HarnessError") -> int:
-    from harness_batch.errors import PatchConflict, UserError
+def _refuse_misspelt(word: str) -> None:
+    """`harness-batch rnu ...` is no recipe called `rnu`."""
+    if word.startswith("-") or not word.isalpha() or Path(word).exists():
+        return
+    from difflib import get_close_matches
 
-    match error:
+    from harness_batch.recipe.places import bundled_recipes
+
+    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.6)
+    if near and word not in bundled_recipes():
+        raise click.UsageError(f"no command or recipe `{word}`; did you mean `{near[0]}`?")
+
+
+def _failed(error: Exception) -> int:
+    # Loaded only now: the good path of `--version` must not pay for it.
+    from harness_batch.errors import HarnessError, PatchConflict, UserError, cause_of
+
+    cause = cause_of(error)
+    match cause:
         case UserError():
-            return 2
+            code = 2
         case PatchConflict():
-            return 1
+            code = 1
+        case HarnessError():
+            code = 3
         case _:
+            from harness_batch.cli.bugs import told
+
+            click.echo(told(error), err=True)
             return 3
+    click.echo(f"harness-batch: {cause}" if "\n" not in str(cause) else str(cause), err=True)
+    return code

@@ -29,6 +29,7 @@ Rows = tuple[tuple[Any, ...], ...]
     default="table",
     show_default=True,
     type=click.Choice(["table", "csv", "json", "markdown", "parquet"]),
+    help="How the answer is written.",
 )
 def command(sql: str, db: Path | None, run_word: str | None, form: str) -> None:
     """Answer SQL from the history. Nothing can be changed and no other file can be read."""

@@ -29,6 +29,7 @@ FORMATS = ("junit", "markdown", "json", "github", "text")
     default="plain",
     show_default=True,
     type=click.Choice(["plain", "surefire", "gitlab", "azure", "jenkins"]),
+    help="What the CI system reads.",
 )
 @click.option(
     "--out",

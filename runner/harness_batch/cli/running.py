@@ -1,8 +1,10 @@
 """What `run` does once its options are read: prepare, execute with progress, print the result."""
 
+import gc
 import os
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,33 +12,28 @@ import trio
 
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.places import history_of, run_folder
-from harness_batch.app.prepare import prepare
+from harness_batch.app.prepare import prepare, refuse_unpriced
 from harness_batch.app.run import Finished, execute
+from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
-from harness_batch.cli.unwrap import only_cause
 from harness_batch.store.journal import Follower
-from harness_batch_reports import console, result_json
-from harness_batch_reports.console import COLOURED, PLAIN, Screen
 
 
 def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) -> int:
-    """Run it all; the exit code. Raises: HarnessError."""
-    with only_cause():
-        return trio.run(_run, inputs, options, progress, as_json)
-
-
-async def _run(inputs: Inputs, options: RunOptions, progress: str, as_json: bool) -> int:
+    """Run it all; the exit code. Raises: HarnessError, maybe in a group."""
     prepared = prepare(inputs)
+    refuse_unpriced(prepared, options.max_cost)
     folder, notice = run_folder(options, inputs.cwd)
     if notice is not None:
         click.echo(f"harness-batch: {notice}", err=True)
     if not prepared.plan.items:
         click.echo("harness-batch: the plan is empty: no item to run", err=True)
     on_stdout = str(options.events) == "-"
-    followers: list[Follower] = []
+    followers: tuple[Follower, ...] = ()
     if options.events is not None and not on_stdout:
-        followers.append(event_file(options.events, inputs.cwd))
-    finished = await execute(
+        followers = (event_file(options.events, inputs.cwd),)
+    work = partial(
+        execute,
         prepared,
         inputs,
         options,
@@ -45,6 +42,10 @@ async def _run(inputs: Inputs, options: RunOptions, progress: str, as_json: bool
         watch=watcher(progress, len(prepared.plan.items), events_on_stdout=on_stdout),
         followers=followers,
     )
+    gc.freeze()  # what the imports left is here to stay: no collection needs to look at it
+    gc.enable()
+    with KeptIn(folder.path):
+        finished = trio.run(work)
     for text in finished.trouble:
         click.echo(f"harness-batch: {text}", err=True)
     _print(finished, options, as_json=as_json)
@@ -54,6 +55,9 @@ async def _run(inputs: Inputs, options: RunOptions, progress: str, as_json: bool
 def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:
     if str(options.events) == "-":
         return
+    from harness_batch_reports import console, result_json
+    from harness_batch_reports.console import COLOURED, PLAIN, Screen
+
     if as_json:
         click.echo(result_json.as_text(result_json.result(finished.report)), nl=False)
         return

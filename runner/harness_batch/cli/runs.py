@@ -12,7 +12,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON list.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), metavar="N")
+@click.option(
+    "--limit",
+    default=20,
+    show_default=True,
+    type=click.IntRange(1),
+    metavar="N",
+    help="How many are listed.",
+)
 def command(as_json: bool, limit: int) -> None:
     """List the runs of this repository, newest first."""
     from harness_batch.app.places import harness_of

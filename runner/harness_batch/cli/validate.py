@@ -17,10 +17,11 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
     there is one, 0 when there are warnings only.
     """
     from harness_batch.app.prepare import prepare
+    from harness_batch_reports import figures
 
     prepared = prepare(inputs_of(values, rules_of(ctx, values)))
     for warning in prepared.plan.warnings:
         click.echo(str(warning), err=True)
     count = len(prepared.plan.items)
     recipes = len({item.recipe.file for item in prepared.plan.items})
-    click.echo(f"valid: {recipes} recipe(s), {count} item(s)")
+    click.echo(f"valid: {figures.count(recipes, 'recipe')}, {figures.count(count, 'session')}")

@@ -84,7 +84,7 @@ class AttemptRun:
             patch_refused=self._change.refused,
             has_patch=self._change.patch is not None,
         )
-        return self._finished(verdict, _answer(ending))
+        return self._finished(verdict, ending)
 
     async def work(self, site: Site) -> Ending:
         """Carry it out, checks included. Raises: HarnessError in its kinds."""
@@ -181,9 +181,13 @@ class AttemptRun:
             self._expected.append(row)
             self.log.emit(CheckFinished(row))
 
-    def _finished(self, verdict: Verdict, answer: str) -> Attempt:
+    def _finished(self, verdict: Verdict, ending: Ending) -> Attempt:
+        answer = _answer(ending)
         if answer:
-            self.write(self.folder / self._answer_file(answer), answer.encode("utf-8", "replace"))
+            by_schema = self.agenda.item.recipe.response_schema is not None
+            # What stands in for the schema's answer that never came is no answer to build on.
+            name = "answer.json" if by_schema and isinstance(ending, Answered) else "answer.md"
+            self.write(self.folder / name, answer.encode("utf-8", "replace"))
         wall = trio.current_time() - self._began
         ended = evolve(
             self.attempt,
@@ -199,15 +203,6 @@ class AttemptRun:
         )
         self.log.emit(SessionFinished(ended))
         return ended
-
-    def _answer_file(self, answer: str) -> str:
-        if self.agenda.item.recipe.response_schema is None:
-            return "answer.md"
-        try:
-            json.loads(answer)
-        except (ValueError, RecursionError):
-            return "answer.md"  # words in place of an answer
-        return "answer.json"
 
 
 def retry_checks(recipe: Recipe) -> Iterator[Check]:

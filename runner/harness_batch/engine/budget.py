@@ -7,6 +7,9 @@ from decimal import Decimal
 
 from attrs import define, field
 
+LOW = Decimal("0.8")
+"""From this share of a budget on nothing new is begun."""
+
 
 @define
 class Budget:
@@ -23,6 +26,10 @@ class Budget:
         """What a new call may cost at most, here and above; None is no limit."""
         lefts = (self._own_left(), self.parent.left() if self.parent else None)
         return min((left for left in lefts if left is not None), default=None)
+
+    def running_low(self) -> bool:
+        """Whether `LOW` of the limit is spent, here alone."""
+        return self.limit is not None and self.spent >= LOW * self.limit
 
     def reserve(self, amount: Decimal) -> bool:
         """Hold `amount` here and above; False (and nothing held) when it does not fit."""

@@ -68,8 +68,13 @@ class Spend:
             output = min(output, room)
         return self._reserve(estimate, output, info.prices)
 
-    def settle(self, allowance: Allowance, usage: TokenUsage | None, cost: Decimal | None) -> None:
-        """Count a call that ended; without the provider's report it counts at its ceiling."""
+    def settle(
+        self, allowance: Allowance, usage: TokenUsage | None, cost: Decimal | None
+    ) -> Decimal:
+        """Count a call that ended; without the provider's report it counts at its ceiling.
+
+        Returns what it counts against budgets, in US dollars.
+        """
         if usage is None:
             self.tokens += allowance.tokens
         else:
@@ -78,15 +83,18 @@ class Spend:
             self.unpriced_calls += 1
         else:
             self.usd += cost
-        self.budget.settle(allowance.usd, allowance.usd if usage is None else cost or Decimal(0))
+        settled = allowance.usd if usage is None else cost or Decimal(0)
+        self.budget.settle(allowance.usd, settled)
+        return settled
 
     def cost(self) -> Decimal | None:
         """US dollars so far; None when a call that may have cost something is unpriced."""
         return None if self.unpriced_calls else self.usd
 
-    def refund(self, allowance: Allowance) -> None:
+    def refund(self, allowance: Allowance) -> Decimal:
         """A call that the provider refused before it did anything costs nothing."""
         self.budget.settle(allowance.usd, Decimal(0))
+        return Decimal(0)
 
     def learn(self, characters: int, usage: TokenUsage) -> None:
         """Take the ratio of tokens to characters from a report."""

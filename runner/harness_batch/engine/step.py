@@ -15,7 +15,7 @@ from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.engine.tool_calls import ToolRunner
 from harness_batch.engine.transcript import Draft, Transcript
-from harness_batch.errors import ModelRejected, NetworkFailure, ProviderError
+from harness_batch.errors import ModelRejected, NetworkFailure, ProviderError, only_cause
 from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
 from harness_batch.models.protocol import Model, ModelRequest, Only, ToolCall, ToolChoice
 from harness_batch.records import Purpose
@@ -120,16 +120,17 @@ class Stepper:
             await self.log.log.sync()
             await reply.read(self._request(allowance, choice))
         except BaseException:
-            self.calls.abort(call)
+            self.calls.abort(call, reply.parts)
+            reply.parts.close_open_parts()
             draft.interrupt()
             raise
         usd = self.calls.close(call, reply.parts, reply.error)
+        reply.parts.close_open_parts()
+        draft.break_off()
         if reply.error is not None and not reply.executed:
-            reply.parts.close_open_parts()
             draft.finish(None, reply.error.kind)
             return BrokenOff(reply.error, reply.parts.consumed)
         finish = reply.parts.finish
-        reply.parts.close_open_parts()
         reason = finish.reason if finish else "unknown"
         usage = finish.usage if finish and finish.usage else TokenUsage()
         draft.add(
@@ -187,13 +188,14 @@ class Reply:
 
     async def read(self, request: ModelRequest) -> None:
         """Read to the end; what the provider did wrong is in `error` afterwards."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._execute)
-            async with self._send:
-                try:
-                    await self._take_all(request)
-                except ProviderError as error:
-                    self.error = error
+        with only_cause():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._execute)
+                async with self._send:
+                    try:
+                        await self._take_all(request)
+                    except ProviderError as error:
+                        self.error = error
 
     async def _take_all(self, request: ModelRequest) -> None:
         async with self.model.stream(request) as batches:

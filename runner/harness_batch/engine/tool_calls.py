@@ -10,14 +10,14 @@ from functools import cached_property
 
 import trio
 from attrs import define, evolve, field, frozen
-from jsonschema import Draft202012Validator, ValidationError
-from referencing import Registry
 
+from harness_batch.engine.arguments import Schemas, parsed
 from harness_batch.engine.doom_loop import Call, Window
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.transcript import INTERRUPTED, Draft
 from harness_batch.engine.turns import Rejected
+from harness_batch.errors import cause_of
 from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
 from harness_batch.ids import new_id
 from harness_batch.messages import Completed, Failed, JsonObject, Part, Running, ToolUse
@@ -34,9 +34,6 @@ STRONGER_HINT = (
     " This same call was denied before. Nobody will answer or change the rules during this"
     " session: do not repeat it; work with what is allowed, or say in your answer what you lack."
 )
-MAX_SCHEMA_ERRORS = 5
-"""Faults of one call's arguments that the model is told of at once."""
-MAX_FAULT_CHARACTERS = 500
 
 
 @frozen
@@ -80,7 +77,7 @@ class ToolRunner:
     used: set[str] = field(factory=set)
     """Names of tools that really ran."""
     _denied: set[Call] = field(factory=set)
-    _validators: dict[str, Draft202012Validator] = field(factory=dict)
+    _schemas: Schemas = field(factory=Schemas)
 
     @cached_property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -99,7 +96,7 @@ class ToolRunner:
 
     async def answer(self, call: ToolCall, part: Part, draft: Draft, *, tools_off: bool) -> None:
         """Deal with one call; its part ends completed or failed, its row with a status."""
-        arguments = _parsed(call.arguments)
+        arguments = parsed(call.arguments)
         record = ToolCallRecord(
             tool_call_id=new_id("tcl"),
             session_id=self.log.session_id,
@@ -113,9 +110,10 @@ class ToolRunner:
         self.log.emit(ToolCallStarted(record))
         try:
             outcome = await self._outcome(taken, arguments, tools_off=tools_off)
-        except trio.Cancelled:
-            # The draft marks the part; here the row gets its end, so that nothing stays open.
-            self._finish(taken, Refused(INTERRUPTED, "interrupted"))
+        except BaseException as error:
+            # The draft marks the part; here the row gets its end, so that nothing stays open. A
+            # cancellation may come in a group, from the nursery of whoever ran the tool.
+            self._finish(taken, _cut_short(cause_of(error)))
             raise
         self._close(taken, outcome)
 
@@ -165,7 +163,7 @@ class ToolRunner:
             return Refused(f"there is no tool {name!r}; the tools are: {names}")
         if isinstance(arguments, str):
             fault = f"the arguments are not a JSON object: {arguments}"
-        elif not (fault := self._faults(tool, arguments)):
+        elif not (fault := self._schemas.faults(tool, arguments)):
             return tool, arguments
         return self._hidden(tool, taken) or Refused(fault)
 
@@ -179,14 +177,6 @@ class ToolRunner:
             return Refused(f"the limit of {limit} tool calls is used up", "denied")
         self.spend.tool_calls += 1
         return None
-
-    def _faults(self, tool: Tool, arguments: JsonObject) -> str:
-        validator = self._validators.get(tool.name)
-        if validator is None:
-            validator = Draft202012Validator(tool.parameters, registry=Registry())
-            self._validators[tool.name] = validator
-        errors = sorted(validator.iter_errors(arguments), key=lambda e: list(map(str, e.path)))
-        return "; ".join(map(_worded, errors[:MAX_SCHEMA_ERRORS]))
 
     def _stuck(self, call: Call, taken: Taken) -> Refused | None:
         if not self.window.stuck(call):
@@ -206,8 +196,9 @@ class ToolRunner:
         if isinstance(asks, ToolResult):
             status: ToolStatus = "timeout" if asks.status == "timeout" else "error"
             return self._hidden(tool, taken) or Refused(asks.output, status)
-        # Some need nothing: giving the answer, for one.
-        return self._by_rules(asks, taken, call) if asks else None
+        if not tool.permission and not asks:
+            return None  # it needs none: giving the answer, for one
+        return self._by_rules(asks, taken, call)
 
     def _hidden(self, tool: Tool, taken: Taken) -> Refused | None:
         """A tool that was not offered is denied by the rules, whatever else is wrong."""
@@ -281,19 +272,9 @@ class ToolRunner:
         return next((known for known in self.tools if known.lower() == name.lower()), name)
 
 
-def _worded(error: ValidationError) -> str:
-    """Where, and what was expected; a value that is long does not crowd that out."""
-    said = error.message
-    if len(said) > MAX_FAULT_CHARACTERS:
-        expected = json.dumps(error.validator_value, ensure_ascii=False, default=str)
-        said = f"does not hold to {error.validator}: {expected[:MAX_FAULT_CHARACTERS]}"
-    return f"{'.'.join(map(str, error.absolute_path)) or 'arguments'}: {said}"
-
-
-def _parsed(text: str) -> JsonObject | str:
-    """The arguments, or words on why they are none."""
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        return str(error)[:200]
-    return value if isinstance(value, dict) else f"it is a {type(value).__name__}"
+def _cut_short(cause: BaseException) -> Refused:
+    match cause:
+        case Exception():
+            return Refused(f"{type(cause).__name__}: {cause}"[:1000])
+        case _:
+            return Refused(INTERRUPTED, "interrupted")

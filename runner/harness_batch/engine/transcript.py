@@ -73,13 +73,24 @@ class Draft:
         self.log.emit(MessageUpdated(self.message))
         return self.turn()
 
-    def interrupt(self) -> Turn:
-        """Close the message after a cancellation; calls under way become errors."""
+    def break_off(self) -> None:
+        """The stream failed: calls that it had not completed will never run."""
+        self._fail_pending(BROKEN_OFF)
+
+    def _fail_pending(self, error: str) -> None:
         for part in tuple(self.parts):
             match part.body:
                 case ToolUse(call_id=call_id, name=name, state=Pending()):
-                    state = Failed(input={}, error=INTERRUPTED)
+                    state = Failed(input={}, error=error)
                     self.change(part, ToolUse(call_id=call_id, name=name, state=state))
+                case _:
+                    pass
+
+    def interrupt(self) -> Turn:
+        """Close the message after a cancellation; calls under way become errors."""
+        self._fail_pending(INTERRUPTED)
+        for part in tuple(self.parts):
+            match part.body:
                 case ToolUse(call_id=call_id, name=name, state=Running(input=arguments)):
                     state = Failed(input=arguments, error=INTERRUPTED)
                     self.change(part, ToolUse(call_id=call_id, name=name, state=state))
@@ -90,6 +101,8 @@ class Draft:
 
 INTERRUPTED = "interrupted"
 """What the record of a tool call says when the session was stopped under it."""
+BROKEN_OFF = "the reply broke off before this call was complete; it was interrupted and did not run"
+"""As INTERRUPTED, for calls that were never taken up."""
 
 
 @define

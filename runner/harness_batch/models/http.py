@@ -4,6 +4,7 @@ One client per session: a pool shared by many sessions walks all its connections
 Nothing is followed, stored or taken from `.netrc`. Every wait has an end.
 """
 
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -148,10 +149,17 @@ class Line:
         return refusals.typed(refusal, self.settings.name, self._key_hint, self.settings.api_key)
 
     async def _send(self, body: bytes) -> httpx.Response:
-        seconds = self.settings.connect_timeout + self.settings.first_byte_timeout
+        patience = self.settings.first_byte_timeout
         request = self._client.build_request("POST", self._url, content=body)
         try:
-            with trio.fail_after(seconds):
+            with trio.fail_after(self.settings.connect_timeout + patience) as waiting:
+
+                async def begin_waiting(stage: str, _: object) -> None:
+                    # Connecting has its own limit; the wait begins when the request goes out.
+                    if stage == "http11.send_request_headers.started":
+                        waiting.deadline = trio.current_time() + patience
+
+                request.extensions["trace"] = begin_waiting
                 return await self._client.send(request, stream=True)
         except trio.TooSlowError:
             within = f"{self.settings.first_byte_timeout:g} s"
@@ -207,10 +215,15 @@ async def _head(batches: Batches) -> bytes:
 
 
 def _why(error: BaseException) -> str:
-    """The first words on the way to the cause; httpcore's own are often empty."""
+    """The cause in the fewest words; httpcore's own are often empty, trio's say it twice."""
     found: BaseException | None = error
     said: list[str] = []
     while found is not None:
+        if isinstance(found, ConnectionError) and found.errno:
+            return os.strerror(found.errno)
+        if isinstance(found, BaseExceptionGroup):
+            found = found.exceptions[0]
+            continue
         text = str(found)
         if text and text not in said:
             said.append(text)

@@ -19,6 +19,9 @@ from harness_batch.permissions.matcher import PATH_PERMISSIONS, covers, matches,
 from harness_batch.permissions.wording import denial
 from harness_batch.rules import Ask, Rule
 
+LISTED = 12
+"""Patterns of a permission that a denial offers instead, the last of the stack."""
+
 
 @frozen
 class Ruling:
@@ -84,7 +87,7 @@ class Policy:
         if rulings and all(ruling.action == "allow" for ruling in rulings):
             return Allowed(rulings)
         refused = [(r.ask, r.rule, r.by) for r in rulings if r.action == "deny"]
-        return Denied(rulings, denial(refused, self._open_to(refused)))
+        return Denied(rulings, denial(refused, self._instead(refused)))
 
     def allows(self, ask: Ask) -> bool:
         """The verdict on one ask alone."""
@@ -107,16 +110,7 @@ class Policy:
         """Could any input at all be allowed? True when in doubt; a tool without is not shown."""
         if self.parent is not None and not self.parent.can_allow(permission):
             return False
-        live = [rule for rule in self.stack if _is_for(rule, permission)]
-        return any(
-            rule.action == "allow"
-            and not any(
-                later.action != "allow" and covers(later.pattern, rule.pattern, permission)
-                for later in live[place + 1 :]
-            )
-            and not self._barred(rule, permission)
-            for place, rule in enumerate(live)
-        )
+        return bool(self._open(permission))
 
     def explain(self, ask: Ask) -> Explanation:
         """Every rule that matches, in order, and the ruling."""
@@ -140,15 +134,28 @@ class Policy:
                     barred = True
         return barred
 
-    def _open_to(self, refused: Sequence[tuple[Ask, Rule | None, str]]) -> dict[str, list[str]]:
+    def _open(self, permission: str) -> list[str]:
+        """Patterns of allows that no later deny covers, nor the ceiling."""
+        found: list[str] = []
+        denies: list[str] = []
+        for rule in reversed(self.stack):
+            if not _is_for(rule, permission):
+                continue
+            if rule.action != "allow":
+                denies.append(rule.pattern)
+            elif not any(covers(deny, rule.pattern, permission) for deny in denies) and (
+                not self._barred(rule, permission)
+            ):
+                found.append(rule.pattern)
+        return found[::-1]
+
+    def _instead(self, refused: Sequence[tuple[Ask, Rule | None, str]]) -> dict[str, list[str]]:
         """Patterns that are allowed, by permission, for those that were refused."""
         return {
             permission: [
-                rule.pattern
-                for rule in self.stack
-                if rule.action == "allow"
-                and _is_for(rule, permission)
-                and self.allows(Ask(permission, rule.pattern))
+                pattern
+                for pattern in self._open(permission)[-LISTED:]
+                if self.parent is None or self.parent.allows(Ask(permission, pattern))
             ]
             for permission in dict.fromkeys(ask.permission for ask, _, _ in refused)
         }

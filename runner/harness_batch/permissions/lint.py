@@ -10,26 +10,23 @@ from attrs import frozen
 from harness_batch.permissions.defaults import SECRET_FILES, guards, names
 from harness_batch.permissions.matcher import covers, matches, path_matches
 from harness_batch.permissions.shell_names import words
-from harness_batch.permissions.shell_options import RISKS
 from harness_batch.permissions.shell_wrappers import WRAPPERS
 from harness_batch.rules import PERMISSIONS, Rule
 
 Kind = Literal["ask", "unknown", "shadowed", "grants_execution"]
 
-GRANTS_EXECUTION = frozenset(RISKS) | WRAPPERS | words(
-    """ansible ansible-playbook apt apt-get aria2c ash awk bash bazel bundle bun bunx busybox bzip2
-    cargo cc chroot clang cmake composer conda cp cpan crontab csh curl dash dd deno dmesg
-    dnf docker dotnet dpkg easy_install ed emacs env esbuild eval ex exec expect find fish
-    flock ftp gawk gcc gdb gem ghc ghci gimp git gmake go gradle gradlew hatch helm install
-    irb java jest jjs jruby jshell julia just ksh kubectl less ln logrotate ltrace lua
-    luajit m4 make man mawk meson mocha more mv mvn mysql nano nawk nc ncat ninja nix nmap
-    node npm npx nvim openssl parallel patch pdm perl php phpunit pico pip pip3 pipenv pipx
-    pnpm podman poetry psql pwsh py pypy pypy3 pytest python python2 python3 R rake rbash rg
-    rlwrap rsync ruby rustc rye scala scp screen script sed setarch sftp sh slsh snap socat
-    sort source split sqlite3 ssh strace su swift systemctl systemd-run tar task taskset
-    tasksh tclsh tcsh tee terraform tmux tox ts-node tsx uv uvx valgrind vi view vim vimdiff
-    vitest watch wget wish xargs xz yarn yum zip zsh zypper"""
-)  # fmt: skip
+GRANTS_EXECUTION = WRAPPERS | words(
+    """R ansible ansible-playbook apt apt-get aria2c ash awk bash bazel bun bundle bunx busybox
+    cargo cc chroot clang cmake composer conda cpan crontab csh curl dash dd deno dmesg
+    dnf docker dotnet dpkg ed emacs env eval exec expect find fish flock ftp gawk gcc gdb
+    gem ghc ghci gimp git gmake go gradle gradlew hatch install irb java ksh ltrace lua
+    luajit m4 make man mawk meson mvn mysql nawk nc ncat ninja nix nmap node npm npx nvim
+    openssl parallel perl php pip pip3 pipenv pipx pnpm podman poetry psql pwsh py pypy
+    pypy3 python python2 python3 rake rbash rg rlwrap rsync ruby rustc rye scala scp
+    screen script sed setarch sftp sh slsh socat sort source split sqlite3 ssh strace su
+    swift systemctl systemd-run tar taskset tasksh tclsh tcsh tee terraform tmux tox ts-node
+    tsx uv uvx vi view vim vimdiff watch wget xargs yarn yum zip zsh zypper"""
+)
 """Programs that run other programs or write any file when their arguments say so."""
 
 _ALIASES = {
@@ -45,6 +42,7 @@ _ALIASES = {
     "fetch": "webfetch",
     "todowrite": "todo",
 }
+_HELD = " (options known to do so need a rule that names them, but no list is complete)"
 _LINE = re.compile(r":\d+$")
 
 

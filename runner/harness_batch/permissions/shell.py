@@ -8,6 +8,8 @@ allows. It decides nothing itself, and it is policy for the model, not a boundar
 import re
 from collections.abc import Iterable
 
+from attrs import evolve
+
 from harness_batch.permissions.paths import path_asks
 from harness_batch.permissions.shell_commands import Sink, git_refusal
 from harness_batch.permissions.shell_flow import walk_script
@@ -16,11 +18,11 @@ from harness_batch.rules import Ask
 
 __all__ = ["ShellPlace", "asks_of", "refusal"]
 
-MAX_BYTES = 65_536
-"""Longer commands are not analysed."""
+MAX_BYTES = 16_384
+"""Longer commands are not analysed; files are written with the file tools."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_REFUSED = re.compile(r"\bgit\b[^\n;|&]*\b(push|remote|config)\b")
+_REFUSED = re.compile(r"\bgit\b[^\n;|&]{0,200}\b(push|remote|config)\b")
 
 
 def asks_of(command: str, place: ShellPlace) -> tuple[Ask, ...]:
@@ -50,16 +52,24 @@ def _asks(command: str, place: ShellPlace, sink: Sink) -> Iterable[Ask]:
     doubt = _doubt(command)
     if doubt is not None:
         yield Ask("bash", command.strip(), doubt)
-    if len(command) <= MAX_BYTES:
+    if not _too_long(command):
         walk_script(command, place, sink)
-    yield from sink.asks
-    if doubt is None and not any(a.permission == "bash" and not a.passing for a in sink.asks):
+    bash = [ask for ask in sink.asks if ask.permission == "bash"]
+    if bash and all(ask.passing for ask in bash):
+        yield from (evolve(ask, passing=False) for ask in sink.asks)
+    else:
+        yield from sink.asks
+    if doubt is None and not bash:
         yield Ask("bash", command.strip())
+
+
+def _too_long(command: str) -> bool:
+    return len(command.encode(errors="replace")) > MAX_BYTES
 
 
 def _doubt(command: str) -> str | None:
     """What is wrong with the text as a whole."""
-    if len(command) > MAX_BYTES:
+    if _too_long(command):
         return f"it is longer than {MAX_BYTES} bytes"
     if _CONTROL.search(command):
         return "it holds control characters"

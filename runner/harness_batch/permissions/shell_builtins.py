@@ -11,6 +11,8 @@ from harness_batch.permissions.shell_wrappers import assignment
 _DECLARES = table("export declare typeset local readonly")
 _READ_OPTIONS = re.compile(r"-[rse]*[pdntNu]?|-[rse]+")
 _READ_VALUED = re.compile(r"-[rse]*[pdntNu]")
+_NUMBERS = frozenset(("$?", "$#", '"$?"', '"$#"'))
+"""Expansions that are always a number."""
 _UNARY = re.compile(r"-[abcdefghkLnNoOpPrsStuwxGz]")
 _BINARY = table("= == != < > -eq -ne -lt -le -gt -ge -nt -ot -ef")
 
@@ -37,7 +39,7 @@ def builtin_doubt(program: str, words: Sequence[Word]) -> str | None:
 
 def _literal(words: Sequence[Word], effect: str) -> None:
     for word in words[1:]:
-        if word.value is None and word.shown not in ("$?", '"$?"', "$#"):
+        if word.value is None and word.shown not in _NUMBERS:
             raise Unreadable(f"`{words[0].shown} {word.shown}` {effect}")
 
 
@@ -82,8 +84,8 @@ def _read(words: Sequence[Word]) -> None:
 
 def _test(words: Sequence[Word]) -> None:
     """`test` may not be handed its operators by variables: `-v 'a[$(x)]'` runs x."""
-    values = [word.value for word in words]
-    if any(word.split for word in words):
+    values = ["0" if word.shown in _NUMBERS else word.value for word in words]
+    if any(word.split and word.shown not in _NUMBERS for word in words):
         raise Unreadable("an unquoted expansion in a test can become an operator (quote it)")
     if any(value in ("-v", "-R") for value in values):
         raise Unreadable("a test for a variable evaluates its subscript")

@@ -13,12 +13,16 @@ from harness_batch.permissions.shell_redirects import ShellPlace, either
 from harness_batch.permissions.shell_tests import check_test, read_case_item
 from harness_batch.permissions.shell_walk import Reader, Walk, moves
 from harness_batch.permissions.shell_words import WORDS, Unreadable, is_name, read_word
+from harness_batch.rules import Ask
 
 
 def walk_script(command: str, place: ShellPlace, sink: Sink) -> None:
     """Gathers in `sink` what the command asks for when it runs in `place`."""
     standing = Standing(place, frozenset({place.cwd}), frozenset({place.cwd}))
-    Walk(_STATEMENTS, standing, sink).script(command)
+    try:
+        Walk(_STATEMENTS, standing, sink).script(command)
+    except Unreadable as why:
+        sink.asks.append(Ask("bash", command.strip(), str(why)))
 
 
 def sequence(walk: Walk, node: Node, tail: Tail) -> None:
@@ -31,16 +35,9 @@ def sequence(walk: Walk, node: Node, tail: Tail) -> None:
     walk.standing.sure = walk.standing.places
 
 
-def comment(walk: Walk, node: Node, tail: Tail) -> None:
-    """A comment begins where a word could begin, and ends with its line."""
-    before = walk.source.text[node.start_byte - 1] if node.start_byte else "\n"
-    if before not in " \t\n;|&()" or "\n" in walk.source.of(node) or tail != NO_TAIL:
-        raise Unreadable("a comment in it cannot be read with certainty")
-
-
 def and_or(walk: Walk, node: Node, tail: Tail) -> None:
     """`a && b`, `a || b`: behind `&&` a `cd` has succeeded."""
-    left, operator, right = walk.source.children(node)
+    left, operator, right = walk.source.parts(node, 3, 3)
     walk.token(operator)
     walk.visit(left)
     standing = walk.standing
@@ -80,7 +77,7 @@ def subshell(walk: Walk, node: Node, tail: Tail) -> None:
 
 def negated(walk: Walk, node: Node, tail: Tail) -> None:
     """`! command`."""
-    bang, inner = walk.source.children(node)
+    bang, inner = walk.source.parts(node, 2, 2)
     walk.token(bang)
     walk.visit(inner, tail)
     walk.standing.sure = walk.standing.places
@@ -195,5 +192,4 @@ _STATEMENTS: Mapping[str, Reader] = {
     "case_statement": case,
     "function_definition": function,
     "test_command": conditional,
-    "comment": comment,
 }

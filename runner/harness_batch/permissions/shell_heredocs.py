@@ -7,7 +7,7 @@ from attrs import frozen
 from tree_sitter import Node
 
 from harness_batch.permissions.shell_nodes import NO_TAIL, Tail, read_redirect
-from harness_batch.permissions.shell_words import WORDS, Source, Unreadable, between
+from harness_batch.permissions.shell_words import WORDS, Source, Unreadable, between, read_word
 
 _UNCERTAIN = "a here-document in it cannot be read with certainty"
 _OWN = frozenset(("<<", "<<-", "heredoc_start", "heredoc_end"))
@@ -54,14 +54,17 @@ def _body(node: Node, body: Node, source: Source) -> Iterable[Node]:
     delimiter = _DELIMITER.fullmatch(source.of(start)) if start else None
     if start is None or end is None or delimiter is None:
         raise Unreadable(_UNCERTAIN)
-    first = source.text.rfind("\n", 0, start.start_byte) + 1
-    line = source.text[first : body.start_byte]
-    if line.count("\n") != 1 or not line.endswith("\n") or line.count("<<") != 1 or "#" in line:
-        raise Unreadable(_UNCERTAIN)
     strip = "\t" if source.of(node.children[0]) == "<<-" else ""
-    if _ends_at(source.text, body.start_byte, delimiter[2], strip) != end.end_byte:
+    first = source.text.rfind("\n", 0, start.start_byte) + 1
+    begin = source.text.find("\n", start.end_byte) + 1
+    line = source.text[first:begin]
+    if not begin or line.count("<<") != 1 or "#" in line:
+        raise Unreadable(_UNCERTAIN)
+    if source.text[begin : body.start_byte].strip(strip) or begin > body.start_byte:
+        raise Unreadable(_UNCERTAIN)
+    if _ends_at(source.text, begin, delimiter[2], strip) != end.end_byte:
         raise Unreadable("a here-document in it ends elsewhere than it seems")
-    return () if delimiter[1] else _expansions(body, source, end.start_byte)
+    return () if delimiter[1] else _expansions(body, source, begin, end.start_byte)
 
 
 def _ends_at(text: str, place: int, delimiter: str, strip: str) -> int:
@@ -77,11 +80,11 @@ def _ends_at(text: str, place: int, delimiter: str, strip: str) -> int:
     return -1
 
 
-def _expansions(body: Node, source: Source, end: int) -> Iterable[Node]:
+def _expansions(body: Node, source: Source, begin: int, end: int) -> Iterable[Node]:
     found: list[Node] = []
-    for piece in between(body, source, body.start_byte, max(end, body.end_byte)):
+    for piece in between(body, source, begin, max(end, body.end_byte)):
         if isinstance(piece, Node):
-            found.append(piece)
+            read_word(piece, source, found)
         elif not _TEXT.fullmatch(piece):
             raise Unreadable("a here-document in it holds expansions that are not read here")
     return found

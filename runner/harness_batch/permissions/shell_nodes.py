@@ -63,7 +63,7 @@ def read_simple(node: Node, source: Source, nested: list[Node]) -> Simple:
         if child.type == "variable_assignment":
             names.append(read_assignment(child, source, nested))
         elif child.type == "command_name":
-            (only,) = source.children(child)
+            (only,) = source.parts(child, 1, 1)
             words.append(read_word(only, source, nested))
         elif child.type in REDIRECTS:
             own = read_redirect(child, source, nested)
@@ -81,8 +81,8 @@ def read_simple(node: Node, source: Source, nested: list[Node]) -> Simple:
 
 def read_assignment(node: Node, source: Source, nested: list[Node]) -> str:
     """The name that is set. Raises: Unreadable for arrays and subscripts."""
-    name, equals, *value = source.children(node)
-    if name.type != "variable_name" or equals.type not in ("=", "+=") or len(value) > 1:
+    name, equals, *value = source.parts(node, 2, 3)
+    if name.type != "variable_name" or equals.type not in ("=", "+="):
         raise Unreadable("an assignment in it is not read here")
     if any(child.start_byte != equals.end_byte for child in value):
         raise Unreadable("an assignment in it cannot be read with certainty")
@@ -117,7 +117,7 @@ def read_redirect(node: Node, source: Source, nested: list[Node]) -> Tail:
     if children[0].type == "file_descriptor":
         if before not in " \t\n;|&()" or not source.of(children[0]).isdigit():
             raise Unreadable("a redirection in it cannot be read with certainty")
-        children = children[1:]
+        children = children[1:] or [node]
     elif before == "}":  # `{name}>file` sets a variable
         raise Unreadable("a redirection in it cannot be read with certainty")
     operator, targets = source.of(children[0]), children[1:]

@@ -119,12 +119,14 @@ GIT_VALUES = table("-C -c --git-dir --work-tree --namespace --config-env --exec-
 """Options of git itself that take the next word."""
 
 _AWK_RUNS = re.compile(r"system|getline|[|>@]|printf?\s*>|ENVIRON|extension")
+_SED_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/I?)"
 _SED_SAFE = re.compile(
-    r"(?:[\s;{}]*"
-    r"(?:(?:\d+|\$|/(?:[^/\\\n]|\\[^\n])*/I?)(?:,(?:[+~]?\d+|\$|/(?:[^/\\\n]|\\[^\n])*/I?))?\s*!?\s*)?"
+    r"(?:[\s;{}]*+"
+    rf"(?:{_SED_ADDRESS}(?:,(?:[+~]?\d+|{_SED_ADDRESS}))?\s*+!?\s*+)?"
     r"(?:[pdqQDPNnGgHhxlF=]|s([/|#,:@!])(?:(?!\1)[^\\\n]|\\[^\n])*\1(?:(?!\1)[^\\\n]|\\[^\n])*\1"
-    r"[gpI0-9]*))*[\s;{}]*"
+    r"[gpI0-9]*+)[ \t]*+(?=[;}\n]|\Z))*+[\s;{}]*"
 )
+"""Addresses with commands that neither run nor write; possessive, so that nothing backtracks."""
 
 
 def options_of(program: str, words: Sequence[Word]) -> tuple[str, ...]:
@@ -146,6 +148,7 @@ def doubt_about(program: str, words: Sequence[Word]) -> str | None:
     if program in RISKS or program == "git":
         plain = False
         message = _MESSAGE if program == "git" and git_subcommand(words) in _MESSAGED else None
+        ends = program not in ("find", "tar") and len(words) > 1 and words[1].value != "--"
         for before, word in pairwise(words):
             if message and not word.split and message.fullmatch(before.value or ""):
                 continue
@@ -154,7 +157,7 @@ def doubt_about(program: str, words: Sequence[Word]) -> str | None:
                     f"`{word.shown}` could become an option of {program} that executes or writes"
                     " (a file name that begins with `./`, or quotes, make it plain)"
                 )
-            plain = plain or (word.value == "--" and program not in ("find", "tar", "git"))
+            plain = plain or (word.value == "--" and ends)
     if program == "sed":
         return _sed_doubt(words)
     if program in ("awk", "gawk", "mawk", "nawk"):

@@ -49,22 +49,29 @@ def redirect_asks(redirect: Redirect, places: Places, place: ShellPlace) -> Iter
     permission = "edit" if operator in _WRITES else "read"
     if target.value is None:
         if not target.shown.startswith(("<(", ">(")):
-            yield Ask(permission, target.shown, f"`{target.shown}` is known only when it runs")
+            yield from _unknown(redirect, f"`{target.shown}` is known only when it runs")
         return
     if operator.endswith("&") and _DUPLICATE.fullmatch(target.value):
         return
     if _NETWORK.match(target.value):
-        yield Ask(permission, target.value, "bash opens a network connection for it")
+        yield from _unknown(redirect, "bash opens a network connection for it")
         return
     if _DEVICES.fullmatch(target.value):
         return
     if places is None and not target.value.startswith("/"):
-        yield Ask(permission, target.value, "it comes after a `cd` whose effect cannot be told")
+        yield from _unknown(redirect, "it comes after a `cd` whose effect cannot be told")
         return
     for path in sorted({resolved(base, target.value) for base in places or {place.cwd}}):
         if operator == "<>":
             yield from _asks("read", path, place)
         yield from _asks(permission, path, place)
+
+
+def _unknown(redirect: Redirect, why: str) -> Iterable[Ask]:
+    """A target that could lie anywhere: only rules for exactly `*`, for bash too, allow it."""
+    shown = redirect.target.shown
+    yield Ask("edit" if redirect.operator in _WRITES else "read", shown, why)
+    yield Ask("bash", f"{redirect.operator} {shown}", why)
 
 
 def _asks(permission: str, path: Path, place: ShellPlace) -> Iterable[Ask]:

@@ -14,6 +14,7 @@ _OPERATORS = _UNARY | _STRING | _NUMERIC | {"-a", "-o"}
 _DOUBLE = frozenset(("&&", "||", "(", ")", "<", ">"))
 _NUMBER = re.compile(r"-?\d+|\$[?#]|\"\$[?#]\"|\$\{#\w+\}")
 _PATTERN = re.compile(r"[A-Za-z0-9_.,:/@%+=^*?\[\]|()-]*\$?")
+MAX_NESTED = 20
 _NESTS = frozenset(("unary_expression", "binary_expression", "parenthesized_expression"))
 
 
@@ -27,14 +28,16 @@ class _Test:
     operands: list[Word] = Factory(list)
     operators: list[str] = Factory(list)
 
-    def add(self, node: Node) -> None:
+    def add(self, node: Node, level: int = 0) -> None:
         """An operator, an operand, or an expression of both."""
         text = self.source.of(node)
+        if level > MAX_NESTED:
+            raise Unreadable("a test in it is nested too deeply")
         if node.type in _NESTS:
             children = self.source.children(node)
             self._numeric([self.source.of(child) for child in children])
             for child in children:
-                self.add(child)
+                self.add(child, level + 1)
         elif node.type in WORDS:
             word = read_word(node, self.source, self.nested)
             whole = self.double or _NUMBER.fullmatch(text)
@@ -69,7 +72,7 @@ def check_test(node: Node, source: Source, nested: list[Node]) -> None:
     Raises: Unreadable for those that evaluate (`-v a[...]`, `-eq` in `[[`), and for all that `[`
     could take for operators at run time.
     """
-    children = source.children(node)
+    children = source.parts(node, 3, 50)
     opens, closes = source.of(children[0]), source.of(children[-1])
     if (opens, closes) not in (("[", "]"), ("[[", "]]")):
         raise Unreadable("an arithmetic test evaluates its operands")

@@ -6,11 +6,12 @@ statement; what lies inside is still gathered. `shell_flow.py` knows the kinds o
 
 import functools
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import tree_sitter_bash
-from attrs import define, evolve
+from attrs import Factory, define, evolve
 from tree_sitter import Language, Node, Parser
 
 from harness_batch.permissions.shell_commands import Shell, Sink, Standing, command_asks
@@ -30,6 +31,9 @@ from harness_batch.rules import Ask
 
 MAX_NODES = 5_000
 MAX_DEPTH = 60
+MAX_SECONDS = 0.2
+"""Processor time for the grammar; 64 kB of ordinary script take 0.04."""
+_CHUNK = 8192
 MAX_SCRIPTS = 6
 """Scripts within scripts (`sh -c "sh -c ..."`)."""
 
@@ -55,6 +59,25 @@ def _parser() -> Parser:
     return Parser(Language(tree_sitter_bash.language()))
 
 
+def _parse(data: bytes) -> Node:
+    """The root of a script's tree.
+
+    Raises: Unreadable when the grammar takes too long: in a text that is no script at all its
+    search for a likely reading grows with the square of the length (9 s for 60 kB of `|]{1`). The
+    end of the search cannot be stopped, hence `MAX_BYTES` of `shell.py`.
+    """
+    started = time.thread_time()
+    try:
+        tree = _parser().parse(
+            lambda offset, _: data[offset : offset + _CHUNK],
+            progress_callback=lambda *_: time.thread_time() - started > MAX_SECONDS,
+        )
+    except ValueError:  # what a parse that was stopped raises
+        _parser().reset()
+        raise Unreadable("it takes too long to read") from None
+    return tree.root_node
+
+
 @define
 class Walk:
     """One script on its way; `level` counts scripts in scripts, `depth` nested statements."""
@@ -68,19 +91,22 @@ class Walk:
     depth: int = 0
     moves: bool = False
     """The script holds a `cd` somewhere, so that a function's body may run anywhere."""
+    seen: set[int] = Factory(set)
+    """Nodes that were visited; going over them again would double the work at every level."""
 
     def script(self, text: str) -> None:
         """Reads a whole script, such as the argument of `sh -c`."""
         if self.level >= MAX_SCRIPTS:
             raise Unreadable("it wraps scripts in scripts too deeply")
         data = text.encode(errors="replace")
-        root = _parser().parse(data).root_node
+        root = _parse(data)
         inner = evolve(
             self,
             standing=evolve(self.standing),
             source=Source(data.decode("latin-1")),
             level=self.level + 1,
             moves=moves(text),
+            seen=set(),
         )
         if root.descendant_count > MAX_NODES:
             inner.doubt(root, "it has too many parts")
@@ -100,6 +126,7 @@ class Walk:
     def visit(self, node: Node, tail: Tail = NO_TAIL) -> None:
         """One statement with the redirections behind it."""
         self.depth += 1
+        self.seen.add(node.id)
         try:
             if self.depth > MAX_DEPTH:
                 self.doubt(node, "it is nested too deeply")
@@ -123,6 +150,8 @@ class Walk:
         self.depth += 1
         if self.depth <= MAX_DEPTH:
             for child in node.children:
+                if child.id in self.seen:
+                    continue
                 if child.type in self.readers:
                     self.visit(child)
                 elif child.type == "file_redirect":

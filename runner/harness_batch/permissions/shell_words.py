@@ -23,6 +23,18 @@ _EXPANSION_OPERATORS = frozenset((":-", "-", ":+", "+", "%", "%%", "#", "##"))
 _SIMPLE = re.compile(r"[A-Za-z0-9_./:=@%+,-]+")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./*?\[\]{}~^!-][A-Za-z0-9_@%+=:,./*?\[\]{}~^!#-]*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BODIES = table(
+    "program compound_statement do_group if_statement elif_clause else_clause subshell"
+    " command_substitution process_substitution"
+)
+"""Kinds of nodes whose children are statements and the tokens that part them."""
+_LINES = _BODIES | table(
+    "case_statement case_item while_statement for_statement function_definition"
+)
+"""Kinds of nodes in which a line may end between children; in others it ends a command."""
+_FOLLOWS = table("comment elif_clause else_clause")
+MAX_NESTED = 4
+"""Expansions in the operand of an expansion."""
 SUBSTITUTIONS = frozenset(("command_substitution", "process_substitution"))
 WORDS = table(
     "word number concatenation string raw_string ansi_c_string simple_expansion expansion"
@@ -59,29 +71,68 @@ class Source:
         return self.text[node.start_byte : node.end_byte]
 
     def children(self, node: Node) -> list[Node]:
-        """The children, after making sure that nothing but blanks lies between them.
+        """The children without comments; nothing but blanks lies between them.
 
         Raises: Unreadable when the grammar skipped text, found an error or put in a token.
         """
         children = node.children
-        place = node.start_byte
+        before: Node | None = None
+        comments = False
         for child in children:
-            if child.start_byte != place:
-                blank(self.text[place : child.start_byte])
             if child.type == "ERROR" or child.is_missing:
                 raise Unreadable("it is not a shell script that can be read with certainty")
-            place = child.end_byte
-        if place != node.end_byte:
-            blank(self.text[place : node.end_byte])
+            start = node.start_byte if before is None else before.end_byte
+            self._gap(node, before, child, self.text[start : child.start_byte])
+            if child.type == "comment":
+                self._comment(child)
+                comments = True
+            before = child
+        if before is not None and before.end_byte != node.end_byte:
+            blank(self.text[before.end_byte : node.end_byte])
+        return [child for child in children if child.type != "comment"] if comments else children
+
+    def _gap(self, node: Node, before: Node | None, child: Node, gap: str) -> None:
+        """What lies before a child must part it as bash parts it. Raises: Unreadable."""
+        kind = node.type
+        if before is None:
+            fits = not gap
+        elif not gap:
+            # Two words side by side are one word to bash.
+            fits = kind == "concatenation" or not (before.type in WORDS and child.type in WORDS)
+        elif "\n" not in blank(gap):
+            # Two statements need a line's end or a token between them.
+            fits = not (kind in _BODIES and before.is_named and child.is_named)
+            fits = fits or child.type in _FOLLOWS
+        elif kind in ("list", "pipeline"):
+            fits = not before.is_named or before.type == "comment"
+        elif kind == "heredoc_redirect":
+            fits = child.type in ("heredoc_body", "heredoc_end")
+        else:
+            fits = kind in _LINES and not (before.type in WORDS and child.type in WORDS)
+        if not fits:
+            raise Unreadable("a part of it cannot be read with certainty")
+
+    def parts(self, node: Node, least: int, most: int) -> list[Node]:
+        """As `children`, of which there must be so many."""
+        children = self.children(node)
+        if not least <= len(children) <= most:
+            raise Unreadable("it is not a shell script that can be read with certainty")
         return children
 
+    def _comment(self, node: Node) -> None:
+        """A comment begins where a word could begin, and ends with its line."""
+        before = self.text[node.start_byte - 1] if node.start_byte else "\n"
+        if before not in " \t\n;|&()" or "\n" in self.of(node):
+            raise Unreadable("a comment in it cannot be read with certainty")
 
-def blank(gap: str) -> None:
-    """Raises: Unreadable unless a shell reads the gap as nothing but blanks."""
+
+def blank(gap: str) -> str:
+    """The gap without continued lines. Raises: Unreadable unless bash reads it as blanks."""
     if "\\" in gap and gap[0] in " \t\n":
         gap = gap.replace("\\\n", "")
     if gap.strip(" \t\n"):
         raise Unreadable("a part of it cannot be read with certainty")
+    return gap
 
 
 def read_word(node: Node, source: Source, nested: list[Node]) -> Word:
@@ -230,7 +281,7 @@ def between(node: Node, source: Source, start: int, end: int) -> Iterable[Node |
     yield source.text[place:end]
 
 
-def _expansion(node: Node, source: Source, nested: list[Node]) -> None:
+def _expansion(node: Node, source: Source, nested: list[Node], level: int = 0) -> None:
     """Checks `$x`, `${x...}`, `$(...)`. Raises: Unreadable for all that evaluates or assigns."""
     if node.type in SUBSTITUTIONS:
         text = source.of(node)
@@ -238,7 +289,7 @@ def _expansion(node: Node, source: Source, nested: list[Node]) -> None:
             raise Unreadable("backquotes with escapes or quotes in them are not read here")
         nested.append(node)
         return
-    children = source.children(node)
+    children = source.parts(node, 2, 9)
     if node.type == "simple_expansion":
         if len(children) != 2 or children[1].type not in ("variable_name", "special_variable_name"):
             raise Unreadable("an expansion in it is not read here")
@@ -253,19 +304,19 @@ def _expansion(node: Node, source: Source, nested: list[Node]) -> None:
     if not inner or inner[0].type not in ("variable_name", "special_variable_name"):
         raise Unreadable("an expansion in it is not read here")
     if len(inner) > 1:
-        _operand(inner[1:], source, nested)
+        _operand(inner[1:], source, nested, level)
 
 
-def _operand(inner: Sequence[Node], source: Source, nested: list[Node]) -> None:
+def _operand(inner: Sequence[Node], source: Source, nested: list[Node], level: int) -> None:
     """What stands behind the name in `${name:-word}`."""
-    if inner[0].type not in _EXPANSION_OPERATORS or len(inner) > 2:
+    if inner[0].type not in _EXPANSION_OPERATORS or len(inner) > 2 or level >= MAX_NESTED:
         raise Unreadable("an expansion in it is not read here")
     for node in inner[1:]:
         if node.type in ("word", "number", "regex", "variable_name"):
             if not _OPERAND.fullmatch(source.of(node)):
                 raise Unreadable("an expansion in it is not read here")
         elif node.type in ("simple_expansion", "expansion", "command_substitution"):
-            _expansion(node, source, nested)
+            _expansion(node, source, nested, level + 1)
         else:
             raise Unreadable("an expansion in it is not read here")
 

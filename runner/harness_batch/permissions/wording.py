@@ -6,8 +6,6 @@ from harness_batch.rules import Ask, Rule
 
 SHOWN = 200
 """Characters of a pattern that are quoted."""
-LISTED = 12
-"""Allowed patterns that are listed for one permission."""
 
 INSTEAD = {
     "edit": "Files that may be written or edited: {}.",
@@ -59,10 +57,9 @@ def _instead(
     for permission in dict.fromkeys(ask.permission for ask, _, _ in refused):
         patterns = list(dict.fromkeys(open_to.get(permission, ())))
         if patterns:
-            listed = ", ".join(f"`{_cut(pattern)}`" for pattern in patterns[:LISTED])
-            more = ", ..." if len(patterns) > LISTED else ""
+            listed = ", ".join(f"`{_cut(pattern)}`" for pattern in patterns)
             sentence = INSTEAD.get(permission, f"What {permission} may be used for: {{}}.")
-            lines.append(sentence.format(listed + more))
+            lines.append(sentence.format(listed))
         else:
             lines.append(f"Nothing is allowed for {permission}: go on without it.")
     if any(ask.undecidable for ask, _, _ in refused):

@@ -121,15 +121,9 @@ class Chooser:
         else:
             return None
         for ref in models:
-            if not self._is_priced(ref):
-                told = f"{what} needs the prices of {ref}: set provider.{ref.provider}.models"
-                return Wrong(f"{told}.{ref.model!r}.cost with input and output", key)
+            if lack := lacking_price(self.config, ref):
+                return Wrong(f"{what} {lack}", key)
         return None
-
-    def _is_priced(self, ref: ModelRef) -> bool:
-        provider = self.config.providers[ref.provider]
-        info = provider.models.get(ref.model)
-        return provider.type in FREE or (info is not None and _covers_all(info.prices))
 
     def refusal(self, models: tuple[ModelRef, ...], agent: Agent, recipe: Recipe) -> str | None:
         """Which model is not granted to agent or recipe; None when all are."""
@@ -174,3 +168,13 @@ def _wrong_options(chooser: Chooser, cli: Overrides) -> Iterator[str]:
         ref = chooser.ref(cli.model, nobody)
         if isinstance(ref, Wrong):
             yield f"-m: {ref.message}"
+
+
+def lacking_price(config: Config, ref: ModelRef) -> str | None:
+    """What must be added before the model's cost can be bounded; None when its price is known."""
+    provider = config.providers[ref.provider]
+    info = provider.models.get(ref.model)
+    if provider.type in FREE or (info is not None and _covers_all(info.prices)):
+        return None
+    place = f"provider.{ref.provider}.models.{ref.model!r}.cost"
+    return f"needs the prices of {ref}: set {place} with input and output"

@@ -7,11 +7,13 @@ error is kept and reported, and `ensure` makes the database again from the journ
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
+from attrs import frozen
 
 from harness_batch.errors import StorageError
 from harness_batch.events import Event
@@ -28,6 +30,18 @@ BATCH_EVENTS: Final = 20_000
 """The most events in one transaction."""
 
 
+@frozen
+class Beginning:
+    """The beginning of a journal that grows."""
+
+    journal: Path
+    last_seq: int
+
+    def events(self) -> Iterator[Event]:
+        """Up to and with `last_seq`. Raises: StorageError."""
+        return takewhile(lambda event: event.seq <= self.last_seq, read_events(self.journal))
+
+
 class Projection:
     """A task that writes a run's database. `take` is a follower of the journal."""
 
@@ -36,10 +50,16 @@ class Projection:
         path: Path,
         *,
         failed: Callable[[StorageError], None],
+        earlier: Beginning | None = None,
         linger_seconds: float = LINGER_SECONDS,
     ) -> None:
-        """`failed` is called once, from the task, when the database cannot be written."""
+        """`failed` is called once, from the task, when the database cannot be written.
+
+        `earlier` is what the journal of a resumed run holds already: a killed runner's database
+        lacks rows, so it is made anew before it goes on.
+        """
         self._path = path
+        self._earlier = earlier
         self._failed = failed
         self._linger = linger_seconds
         self._rows = Rows()
@@ -104,7 +124,11 @@ class Projection:
 
     def _put(self, events: Sequence[Event]) -> None:
         if self._database is None:
+            if self._earlier is not None:
+                _discard(self._path)
             self._database = _open_database(self._path)
+            if self._earlier is not None:
+                _put_all(self._database, self._rows, self._earlier.events())
         _put(self._database, self._rows, events)
 
     def _complete(self) -> None:
@@ -126,14 +150,8 @@ def rebuild(journal: Path, database: Path) -> None:
         _discard(new)
         target = _open_database(new)
         rows = Rows()
-        waiting: list[Event] = []
         with target:
-            for event in read_events(journal):
-                waiting.append(event)
-                if len(waiting) >= BATCH_EVENTS:
-                    _put(target, rows, waiting)
-                    waiting = []
-            _put(target, rows, waiting)
+            _put_all(target, rows, read_events(journal))
             rows.finish()
             target.write(rows.drain())
             target.close(rows.reached)
@@ -176,6 +194,16 @@ def _put(database: Database, rows: Rows, events: Sequence[Event]) -> None:
         for event in events[start : start + BATCH_EVENTS]:
             rows.take(event)
         database.write(rows.drain())
+
+
+def _put_all(database: Database, rows: Rows, events: Iterable[Event]) -> None:
+    waiting: list[Event] = []
+    for event in events:
+        waiting.append(event)
+        if len(waiting) >= BATCH_EVENTS:
+            _put(database, rows, waiting)
+            waiting = []
+    _put(database, rows, waiting)
 
 
 def _log_of(database: Path) -> Path:

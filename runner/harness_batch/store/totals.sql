@@ -1,5 +1,5 @@
 -- The columns of `session` that are sums of its own rows: right whatever the journal's end was.
--- A step is a model reply: a closed call without an error, counted once however often it was tried.
+-- A step is a model reply that stands: one that broke off before a tool ran has no finish reason.
 -- Cost is the sum of what is priced, NULL when no call is, 0 when there was no call.
 UPDATE session SET
     started_at = coalesce(session.started_at, total.started_at),
@@ -14,7 +14,7 @@ FROM (
         s.session_id,
         a.started_at,
         coalesce(a.attempts, 0) AS attempts,
-        coalesce(m.steps, 0) AS steps,
+        coalesce(r.steps, 0) AS steps,
         coalesce(t.tool_calls, 0) AS tool_calls,
         coalesce(m.input_tokens, 0) AS input_tokens,
         coalesce(m.output_tokens, 0) AS output_tokens,
@@ -29,11 +29,14 @@ FROM (
         SELECT session_id, count(*) AS tool_calls FROM tool_call GROUP BY session_id
     ) AS t USING (session_id)
     LEFT JOIN (
+        SELECT session_id, count(*) AS steps
+        FROM message
+        WHERE role = 'assistant' AND finish_reason IS NOT NULL
+        GROUP BY session_id
+    ) AS r USING (session_id)
+    LEFT JOIN (
         SELECT
             session_id,
-            count(DISTINCT (attempt_id, step)) FILTER (
-                purpose = 'step' AND duration_s IS NOT NULL AND error_kind IS NULL
-            ) AS steps,
             sum(input_tokens) AS input_tokens,
             sum(output_tokens) AS output_tokens,
             sum(cost_usd) AS cost_usd

@@ -13,14 +13,27 @@ SELECT session_id AS ancestor_id, session_id FROM session
 UNION ALL
 SELECT ancestor_id, session_id FROM up;
 
--- A call whose cost nobody knows: it succeeded or used tokens without a price, or never ended.
+-- A call whose cost nobody knows: its reply began (be it broken off) or it used tokens, without a
+-- price; or it was stopped or never ended. One that the provider refused costs nothing.
+CREATE OR REPLACE VIEW unpriced_call AS
+SELECT *
+FROM model_call
+WHERE
+    cost_usd IS NULL
+    AND (
+        error_kind IS NULL
+        OR error_kind = 'cancelled'
+        OR response_id IS NOT NULL
+        OR ttft_s IS NOT NULL
+        OR coalesce(input_tokens, 0) + coalesce(output_tokens, 0) > 0
+    );
+
 CREATE OR REPLACE VIEW session_calls AS
 SELECT
     session_id,
     count(*) AS model_calls,
     count(*) FILTER (
-        cost_usd IS NULL
-        AND (error_kind IS NULL OR coalesce(input_tokens, 0) + coalesce(output_tokens, 0) > 0)
+        model_call_id IN (SELECT model_call_id FROM unpriced_call)
     ) AS unpriced_calls,
     CAST(sum(input_tokens) AS BIGINT) AS input_tokens,
     CAST(sum(cache_read_tokens) AS BIGINT) AS cache_read_tokens,
@@ -189,7 +202,9 @@ SELECT
     CAST(sum(cache_read_tokens) AS BIGINT) AS cache_read_tokens,
     CAST(sum(output_tokens) AS BIGINT) AS output_tokens,
     CAST(sum(cost_usd) AS DECIMAL(18,9)) AS cost_usd,
-    count(*) FILTER (cost_usd IS NULL AND error_kind IS NULL) AS unpriced_calls
+    count(*) FILTER (
+        model_call_id IN (SELECT model_call_id FROM unpriced_call)
+    ) AS unpriced_calls
 FROM model_call
 GROUP BY ALL
 ORDER BY cost_usd DESC NULLS LAST, provider, model;

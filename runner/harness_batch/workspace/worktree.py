@@ -10,16 +10,18 @@ writing, so any number of sessions can start on one repository at once.
 """
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import trio
 from attrs import evolve, frozen
 
-from harness_batch.errors import GitError, StorageError, Unsupported, UsageError
+from harness_batch.errors import GitError, HostError, Unsupported, UsageError
 from harness_batch.processes import Launcher
 from harness_batch.recipe.record import WorkspaceWish
 from harness_batch.workspace.changes import nested_repositories, stage_changes
@@ -101,16 +103,20 @@ async def open_workspace(
 
     `folder` is the session's own, `worktrees_folder(cache) / run / session`; it is made here and
     removed at the end; of a kept one only `tmp` is. The stale clean-up spares it when `resumable`
-    or `keep`. `notice` hears what could not be removed. Raises: GitError; StorageError;
+    or `keep`. `notice` hears what could not be removed. Raises: GitError; HostError;
     Unsupported and UsageError for a wish that cannot be met.
     """
     _check(repository, base_sha, wish)
-    with disk(folder):
-        await trio.to_thread.run_sync(_make_folder, folder)
-        tmp = Path(tempfile.mkdtemp(prefix=TMP_PREFIX))  # short: paths of sockets go in there
-    with claimed(folder, tmp, exempt=resumable or keep):
+    # Short, as paths of sockets go in there; named before it is made, so that the owner file tells
+    # of it whenever we die.
+    tmp = Path(tempfile.gettempdir(), f"{TMP_PREFIX}{secrets.token_hex(6)}")
+    with ExitStack() as claim:
+        with disk(folder):
+            await trio.to_thread.run_sync(_make_folder, folder)
+            claim.enter_context(claimed(folder, tmp, exempt=resumable or keep))
         try:
             with disk(folder):
+                await trio.to_thread.run_sync(partial(tmp.mkdir, mode=0o700))
                 workspace = await _open(repository, base_sha, wish, folder, tmp)
             yield workspace
         finally:
@@ -122,11 +128,11 @@ async def open_workspace(
 
 @contextmanager
 def disk(folder: Path) -> Iterator[None]:
-    """Map what the disk refuses."""
+    """What the disk refuses ends this session, not the run: an agent may have made it refuse."""
     try:
         yield
     except OSError as error:
-        raise StorageError(f"cannot keep the workspace in {folder}: {error}") from error
+        raise HostError(f"cannot keep the workspace in {folder}: {error}") from error
 
 
 def _remove_session(folder: Path) -> tuple[str, ...]:
