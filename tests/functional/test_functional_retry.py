@@ -1,7 +1,8 @@
-"""A recipe's own retry through the command line: attempts, their files, their checks, their limits."""
+"""A recipe's own retry through the command line: attempts, their files, checks and limits."""
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def folders(session: Outcome) -> list[Path]:
 
 def users(session: Outcome, request: int) -> str:
     """What the user's side has said in a request, without tool results."""
-    return json.dumps([m for m in session.requests[request].json["messages"] if m["role"] == "user"])
+    messages = session.requests[request].json["messages"]
+    return json.dumps([message for message in messages if message["role"] == "user"])
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -211,10 +213,8 @@ def test_feedback_goes_on_with_what_failed(ran: Ran, form: Form) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_feedback_keeps_the_prefix_of_the_requests(ran: Ran, form: Form) -> None:
     bodies = [seen.json["messages"] for seen in of(ran, "feedback", form).requests]
-    plain = json.loads(
-        json.dumps(bodies).replace(', "cache_control": {"type": "ephemeral"}', "")
-    )
-    for earlier, later in zip(plain, plain[1:], strict=False):
+    plain = json.loads(json.dumps(bodies).replace(', "cache_control": {"type": "ephemeral"}', ""))
+    for earlier, later in pairwise(plain):
         assert later[: len(earlier)] == earlier
 
 
@@ -276,5 +276,4 @@ def test_the_summary_lists_the_earlier_attempts(ran: Ran) -> None:
     summary = (ran.folder / "summary.md").read_text(encoding="utf-8")
 
     assert ran.exit_code == 1
-    assert "attempt 1" in summary
-    assert "check retry-1 failed" in summary.lower()
+    assert "- attempt 1: check `retry-1` failed: `exit code 1`" in summary

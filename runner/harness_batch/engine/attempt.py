@@ -4,7 +4,6 @@ The order is fixed: setup, conversation, patch, checks, verdict. Stopping (a sig
 time) cuts setup, conversation and checks short, never the writing down.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -117,7 +116,9 @@ class AttemptRun:
         return None
 
     async def _talk(self, site: Site) -> Ending:
-        loop, prompt = converse(self.agenda, site, self.log, self.spend, self.stop, self.before)
+        loop, prompt = converse(
+            self.agenda, site, self.log, self.spend, self.stop, before=self.before
+        )
         self.loop = loop
         if self.before is None or self.message is None:
             return await loop.run(prompt)

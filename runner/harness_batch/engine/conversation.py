@@ -49,6 +49,7 @@ def converse(
     log: AttemptLog,
     spend: Spend,
     stop: StopSignal,
+    *,
     before: Loop | None = None,
 ) -> tuple[Loop, str]:
     """The conversation, ready to run, and the user's prompt to run it with.
