@@ -240,17 +240,19 @@ class FakeWorkspace:
 
 
 class FakeLauncher:
-    """A command is the number of seconds that it takes."""
+    """A command is the number of seconds that it takes, and `fails` behind it when it does."""
 
     async def run(self, command: Command, stdout: Any, stderr: Any = None) -> CommandEnd:
         """Wait for it."""
         del stderr
-        seconds = float(command.argv[-1])
+        time, _, fate = command.argv[-1].partition(" ")
+        seconds = float(time)
         with trio.move_on_after(command.timeout or float("inf")) as clock:
             await trio.sleep(seconds)
         stdout(b"ready\n")
         late = clock.cancelled_caught
-        return CommandEnd(exit_code=None if late else 0, timed_out=late, duration_s=seconds)
+        code = None if late else int(fate == "fails")
+        return CommandEnd(exit_code=code, timed_out=late, duration_s=seconds)
 
 
 @define

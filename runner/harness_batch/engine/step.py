@@ -53,6 +53,8 @@ class Stepper:
     calls: ModelCalls = field(init=False)
     fixed_characters: int = field(init=False)
     """Size of system prompt and tools: what every request carries beside the transcript."""
+    _sent: int = 0
+    """Requests for the step under way, of all models that were asked."""
 
     def __attrs_post_init__(self) -> None:
         self.use(self.model)
@@ -76,7 +78,9 @@ class Stepper:
         try:
             outcome = await self._until_answered(last=last)
         finally:
-            if not isinstance(outcome, Turn):
+            if isinstance(outcome, Turn):
+                self._sent = 0
+            else:
                 # Steps are replies; there was none.
                 self.spend.steps -= self.purpose == "step"
         return outcome
@@ -90,7 +94,7 @@ class Stepper:
             if isinstance(allowance, Stopped):
                 return allowance
             tries += 1
-            match await self._attempt(allowance, characters, tries, choice, last=last):
+            match await self._attempt(allowance, characters, choice, last=last):
                 case Turn() as turn:
                     return turn
                 case BrokenOff(error=error, consumed=True):
@@ -106,14 +110,14 @@ class Stepper:
         self,
         allowance: Allowance,
         characters: int,
-        tries: int,
         choice: ToolChoice,
         *,
         last: bool,
     ) -> Turn | BrokenOff:
         draft = self.transcript.reply()
         draft.add(StepStart(step=self.spend.steps))
-        call = self.calls.open(draft.message.id, allowance, characters, tries)
+        self._sent += 1
+        call = self.calls.open(draft.message.id, allowance, characters, self._sent)
         reply = Reply(self.model, self.runner, draft, last)
         try:
             # The intent must be on the disk before money can be spent on it.
