@@ -272,7 +272,7 @@ class Stage:
 async def eventually(holds: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     """Wait until something outside of this process is so. Raises: TooSlowError."""
     with trio.fail_after(seconds):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - nobody tells us
             await trio.sleep(0.02)
 
 

@@ -109,7 +109,7 @@ class FakeModel:
     read_at: list[float] = field(factory=list)
     """When the reader had taken all of a reply."""
     info: ModelInfo = field(factory=ModelInfo)
-    ref: ModelRef = ModelRef("fake", "m")
+    ref: ModelRef = field(factory=lambda: ModelRef("fake", "m"))
 
     @asynccontextmanager
     async def stream(

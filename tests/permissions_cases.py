@@ -73,6 +73,14 @@ test -v 'a[$(canary)]'
 [ -v 'a[$(canary)]' ]
 x='a[$(canary)]'; [[ $x -eq 1 ]]
 x='a[$(canary)]'; echo $((x))
+echo='a[$(canary)]'; ((echo))
+echo='a[$(canary)]'; (( echo )) || true
+echo='a[$(canary)]'; x="$((echo))"
+echo='a[$(canary)]'; cat < <(cat <<< $((echo)))
+echo='a[$(canary)]'; [[ echo -eq 1 ]]
+echo='a[$(canary)]'; export x=$((echo))
+echo='a[$(canary)]'; echo ${x:-$((echo))}
+x=abc; echo='a[$(canary)]'; echo ${x:echo}
 x='-v a[$(canary)]'; IFS=' '; [ $x ]
 y='a[$(canary)]'; test -v "$y"
 o=-v; y='a[$(canary)]'; test "$o" "$y"
@@ -135,6 +143,20 @@ echo canary | sh
 sh < <(echo canary)
 echo x | xargs canary
 echo canary | xargs -I{} env {}
+printf canary | xargs -0I echo env echo
+echo canary | xargs -ti env {}
+find . -maxdepth 0 -exec env -u + canary \;
+find . -maxdepth 0 -exec env -u {} canary \;
+echo x | sed -l 5 '1e canary'
+echo x | sed --line-length 5 '1e canary'
+echo x | sed --expr='1e canary'
+echo x | sed -n -e p -e '1e canary'
+echo x | sed -n --expression '1e canary'
+y=canary; git -c alias.x="!$y" x
+y=canary; git -c "alias.x=!$y" x
+echo x | awk '{ system("canary") }'
+echo x | awk -v c=canary '{ system(c) }'
+echo x | awk -v c=canary 'END { print | c }'
 echo canary | xargs -I% sh -c %
 echo x | xargs -n1 env canary
 seq 1 | xargs -I{} canary {}
@@ -311,6 +333,14 @@ hi
 
 canary
 ~~~
+echo='a[$(canary)]'; cat <<EOF
+$((echo))
+EOF
+~~~
+echo='a[$(canary)]'; cat <<EOF
+a $(( echo ))
+EOF
+~~~
 cat <<EOF; cat <<'X'
 $(canary)
 EOF
@@ -416,6 +446,8 @@ PROBES = (
     "sed -n 'w out' in",
     "sed 's/a/b/w out' in",
     "sed -f script in",
+    'git commit -m -m "$x"',
+    "git commit -m $x",
     "awk '{print > \"out\"}' in",
     "tar xf a.tar --to-command=x",
     "sudo ls",
@@ -429,7 +461,7 @@ PROBES = (
     "ec\u0127o hi",
     "echo \u00a0canary",
     "\u0435cho hi",
-    "echo caf\u00e9",
+    "echo \u00e9t\u00e9",
     "echo a\rcanary",
     "echo a\0canary",
     "echo \x1b[31m",

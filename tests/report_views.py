@@ -101,6 +101,11 @@ COLUMNS: dict[str, dict[str, str]] = {
         "duration_s": "DOUBLE",
         "output_bytes": "BIGINT",
     },
+    "report_child": {
+        **_columns("run_id session_id parent_id"),
+        "depth": "BIGINT",
+        **_columns("item_key recipe agent model status reason detail"),
+    },
     "report_notice": {**_columns("run_id session_id level text"), "ts": _STAMP},
 }
 

@@ -5,9 +5,10 @@ before a record is returned. The views are the whole contract between the runner
 the questions stand in `sql/`, one file each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 from attrs import evolve
@@ -16,6 +17,7 @@ from harness_batch_reports.records import (
     Attempt,
     BatchReport,
     Check,
+    ChildSession,
     Denial,
     Message,
     ModelCall,
@@ -29,8 +31,11 @@ from harness_batch_reports.records import (
     SessionTranscript,
     ToolCall,
 )
-from harness_batch_reports.rows import Database, record
+from harness_batch_reports.rows import Database, Values, record
 
+Kind = TypeVar("Kind")
+TOGETHER = 100
+"""Sessions whose transcripts are in memory at once."""
 ATTEMPT_FILES = ("answer.md", "answer.json", "change.patch", "transcript.md")
 """What an attempt's folder may hold for a reader of the report."""
 
@@ -65,21 +70,50 @@ def read_session(db: Path, session_id: str) -> SessionTranscript:
     Raises: ReportError when there is no such file, database or session.
     """
     with _opened(db) as database:
-        session = {"session_id": session_id}
-        heads = _sessions(database, {"run_id": None, **session})
-        messages = database.records("messages", Message, session)
-        if not (heads or messages):
-            raise ReportError(f"{db} holds no session {session_id}")
-        parts = database.records("parts", Part, session)
-        model_calls = database.records("model_calls", ModelCall, session)
-        tool_calls = database.records("tool_calls", ToolCall, session)
-    return SessionTranscript(
-        session_id=session_id,
-        session=heads[0] if heads else None,
-        messages=_with_parts(messages, parts),
-        model_calls=model_calls,
-        tool_calls=tool_calls,
+        heads = _sessions(database, {"run_id": None, "session_id": session_id})
+        (told,) = _transcripts(database, {session_id: heads[0] if heads else None})
+        children = database.records("child", ChildSession, {"session_id": session_id})
+    if not (told.session or told.messages):
+        raise ReportError(f"{db} holds no session {session_id}")
+    return evolve(told, child=children[0] if children else None)
+
+
+def read_transcripts(db: Path, sessions: Sequence[Session]) -> Iterator[SessionTranscript]:
+    """As `read_session`, for many: one connection and a few questions for `TOGETHER` of them."""
+    for start in range(0, len(sessions), TOGETHER):
+        some = {session.session_id: session for session in sessions[start : start + TOGETHER]}
+        with _opened(db) as database:
+            told = _transcripts(database, some)
+        yield from told
+
+
+def _transcripts(
+    database: Database, sessions: Mapping[str, Session | None]
+) -> tuple[SessionTranscript, ...]:
+    which = {"session_ids": list(sessions)}
+    messages = _by_session(database, "messages", Message, which)
+    parts = _by_session(database, "parts", Part, which)
+    model_calls = _by_session(database, "model_calls", ModelCall, which)
+    tool_calls = _by_session(database, "tool_calls", ToolCall, which)
+    return tuple(
+        SessionTranscript(
+            session_id=key,
+            session=session,
+            messages=_with_parts(messages.get(key, ()), parts.get(key, ())),
+            model_calls=tuple(model_calls.get(key, ())),
+            tool_calls=tuple(tool_calls.get(key, ())),
+        )
+        for key, session in sessions.items()
     )
+
+
+def _by_session(
+    database: Database, question: str, kind: type[Kind], which: Values
+) -> dict[str, list[Kind]]:
+    found: dict[str, list[Kind]] = {}
+    for row in database.rows(question, which):
+        found.setdefault(row["session_id"], []).append(record(kind, row))
+    return found
 
 
 @contextmanager

@@ -258,12 +258,30 @@ class ToolCall:
 
 
 @frozen(kw_only=True)
+class ChildSession:
+    """Who a child session is; it has no line in the report."""
+
+    session_id: str
+    parent_id: str
+    depth: int
+    item_key: str
+    recipe: str
+    agent: str
+    model: str
+    status: str
+    reason: str | None
+    detail: str | None
+
+
+@frozen(kw_only=True)
 class SessionTranscript:
     """All that was said and done in a session, over all attempts, in order."""
 
     session_id: str
     session: Session | None
     """None for a child session, which has no line in the report."""
+    child: ChildSession | None = None
+    """None for an item's own session."""
     messages: tuple[Message, ...]
     model_calls: tuple[ModelCall, ...]
     tool_calls: tuple[ToolCall, ...]

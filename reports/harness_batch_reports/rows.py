@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import duckdb
 from attrs import frozen
@@ -19,6 +19,9 @@ from cattrs import BaseValidationError, Converter
 from harness_batch_reports.records import ReportError, Row
 
 Record = TypeVar("Record")
+
+Values: TypeAlias = Mapping[str, str | list[str] | None]
+"""What a question's `$names` stand for."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -78,7 +81,7 @@ class Database:
     path: Path
     connection: duckdb.DuckDBPyConnection
 
-    def rows(self, question: str, values: Mapping[str, str | None]) -> list[Row]:
+    def rows(self, question: str, values: Values) -> list[Row]:
         """The answer to `sql/<question>.sql`; JSON columns are parsed, NULL lists are empty.
 
         Raises: ReportError when the database has no such views.
@@ -95,9 +98,7 @@ class Database:
             raise ReportError(f"{self.path} cannot be read: {fault}") from fault
         return [_row(columns, cells) for cells in found]
 
-    def records(
-        self, question: str, kind: type[Record], values: Mapping[str, str | None]
-    ) -> tuple[Record, ...]:
+    def records(self, question: str, kind: type[Record], values: Values) -> tuple[Record, ...]:
         """`rows`, each as `kind`."""
         return tuple(record(kind, row) for row in self.rows(question, values))
 

@@ -18,6 +18,7 @@ from harness_batch_reports.hostile import code, fenced, one_line
 from harness_batch_reports.markdown_overview import mark, why
 from harness_batch_reports.reasons import meaning
 from harness_batch_reports.records import (
+    ChildSession,
     JsonObject,
     Message,
     ModelCall,
@@ -67,11 +68,28 @@ def _plain(_owner: object, _field: object, value: object) -> object:
 
 def _head(transcript: SessionTranscript) -> Iterator[str]:
     session = transcript.session
+    if transcript.child is not None:
+        yield from _child(transcript.child)
+        return
     if session is None:
         yield f"# Session {code(transcript.session_id)}"
         return
     yield f"# {mark(session)} {code(session.item_key)}: {outcome(session)}"
     yield from _facts(session)
+
+
+def _child(child: ChildSession) -> Iterator[str]:
+    yield f"# {code(child.item_key)}: child session, {code(child.status, 40)}"
+    reason = ": ".join(code(word, 600) for word in (child.reason, child.detail) if word)
+    if reason:
+        yield reason
+    facts = [
+        f"child of {code(child.parent_id, 100)} (depth {child.depth})",
+        f"recipe {code(child.recipe, 100)}",
+        f"model {code(child.model, 100)}, agent {code(child.agent, 60)}",
+        f"session {code(child.session_id, 100)}",
+    ]
+    yield " · ".join(facts)
 
 
 def _facts(session: Session) -> Iterator[str]:

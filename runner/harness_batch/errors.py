@@ -111,9 +111,11 @@ class ProviderError(HarnessError):
     kind: ClassVar[CallErrorKind]
     retryable: ClassVar[bool] = False
 
-    def __init__(self, message: str, *, status: int | None = None) -> None:
+    def __init__(self, message: str, *, status: int | None = None, sent: bool = False) -> None:
         super().__init__(message)
         self.status = status
+        self.sent = sent
+        """The request went out and was never answered: it may have cost something."""
 
 
 class RateLimited(ProviderError):

@@ -1,5 +1,6 @@
--- The messages of one session, oldest first.
+-- The messages of some sessions, oldest first.
 SELECT
+    session_id,
     message_id,
     attempt_id,
     coalesce(attempt_n, 1) AS attempt_n,
@@ -10,5 +11,5 @@ SELECT
     error,
     epoch_us(created_at) AS created_at
 FROM report_message
-WHERE session_id = $session_id
+WHERE list_contains($session_ids, session_id)
 ORDER BY coalesce(attempt_n, 1), report_message.created_at, message_id

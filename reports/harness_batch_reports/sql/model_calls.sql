@@ -1,5 +1,6 @@
--- The requests of one session, oldest first.
+-- The requests of some sessions, oldest first.
 SELECT
+    session_id,
     attempt_id,
     coalesce(step, 0) AS step,
     coalesce("try", 1) AS try_,
@@ -19,5 +20,5 @@ SELECT
     cost_usd,
     coalesce(cost_source, 'unpriced') AS cost_source
 FROM report_model_call
-WHERE session_id = $session_id
+WHERE list_contains($session_ids, session_id)
 ORDER BY report_model_call.started_at, step, "try"

@@ -1,10 +1,11 @@
--- The parts of one session's messages.
+-- The parts of some sessions' messages.
 SELECT
+    session_id,
     part_id,
     message_id,
     idx,
     type,
     body
 FROM report_part
-WHERE session_id = $session_id
+WHERE list_contains($session_ids, session_id)
 ORDER BY message_id, idx, part_id

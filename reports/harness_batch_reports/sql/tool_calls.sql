@@ -1,5 +1,6 @@
--- The tool calls of one session, oldest first.
+-- The tool calls of some sessions, oldest first.
 SELECT
+    session_id,
     attempt_id,
     tool_call_id,
     tool,
@@ -10,5 +11,5 @@ SELECT
     duration_s,
     output_bytes
 FROM report_tool_call
-WHERE session_id = $session_id
+WHERE list_contains($session_ids, session_id)
 ORDER BY report_tool_call.started_at, tool_call_id

@@ -16,6 +16,7 @@ from harness_batch.app.last_words import (
     KILLED,
     End,
     close_attempts,
+    close_children,
     close_sessions,
     end_of,
     skip_rest,
@@ -191,6 +192,7 @@ class Execution:
         self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
         close_attempts(self.known, log, KILLED)
+        close_children(self.known, log, KILLED)
         reuse = reusable(items, self.known, self.options.rerun)
         close_sessions(self.known, log, KILLED, {item.key for item in reuse.again})
         sites = await open_sites(
@@ -228,6 +230,7 @@ class Execution:
         return Sessions(
             run_id=self.run.run_id,
             config=self.prepared.config,
+            notes=self.prepared.notes,
             log=log,
             folder=self.folder,
             budget=budget,
@@ -236,6 +239,7 @@ class Execution:
             refusals=refusals,
             date=utc_now().date().isoformat(),
             platform=f"{platform.system()} {platform.machine()}",
+            child_items=self.prepared.child_items,
             earlier=reuse.earlier,
         )
 
@@ -261,6 +265,7 @@ class Execution:
 
     def _last_words(self, log: SlicedLog, end: End, trouble: BaseException | None) -> int:
         close_attempts(self.known, log, end)
+        close_children(self.known, log, end)
         close_sessions(self.known, log, end)
         if self._composed is not None:
             why = self._stopped or end.reason

@@ -3,7 +3,8 @@
 Also what `report` does again later: reports are made from the database alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from attrs import frozen
@@ -15,9 +16,9 @@ from harness_batch.store.folder import RunFolder
 from harness_batch.store.history import merge
 from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
-from harness_batch.store.runs import find_run, find_session
+from harness_batch.store.runs import find_run, find_session, holds_session
 from harness_batch_reports import junit, markdown, result_json, transcript
-from harness_batch_reports.read import read_run, read_session
+from harness_batch_reports.read import read_run, read_transcripts
 from harness_batch_reports.records import BatchReport, ReportError, Session
 
 
@@ -60,9 +61,7 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
         texts[copies.junit] = xml
     if copies.summary:
         texts[copies.summary] = page
-    for session in report.sessions:
-        texts |= _transcript(folder, session)
-    for path, data in texts.items():
+    for path, data in chain(texts.items(), _transcripts(folder, report.sessions)):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, data)
     return {
@@ -84,15 +83,15 @@ def into_history(
     return None
 
 
-def _transcript(folder: RunFolder, session: Session) -> dict[Path, bytes]:
-    if session.folder is None or not session.attempts:
-        return {}
-    told = read_session(folder.database, session.session_id)
-    texts = {attempt.n: transcript.markdown(told, attempt.n) for attempt in session.earlier}
-    texts[session.attempts] = transcript.markdown(told)
-    return {
-        folder.attempt(session.folder, n).transcript: text.encode() for n, text in texts.items()
-    }
+def _transcripts(folder: RunFolder, sessions: Iterable[Session]) -> Iterator[tuple[Path, bytes]]:
+    """Of each attempt its own, but the last one's tells all."""
+    begun = {s.session_id: s for s in sessions if s.folder is not None and s.attempts}
+    for told in read_transcripts(folder.database, tuple(begun.values())):
+        session = begun[told.session_id]
+        for n in (*(attempt.n for attempt in session.earlier), session.attempts):
+            only = n if n < session.attempts else None
+            place = folder.attempt(session.folder or "", n).transcript
+            yield place, transcript.markdown(told, only).encode()
 
 
 def ensured(folder: RunFolder) -> RunFolder:
@@ -111,6 +110,8 @@ def session_of(word: str, run_word: str | None, cwd: Path) -> tuple[RunFolder, s
     if run_word is None and word.startswith("ses_"):
         return ensured(find_session(word, harness)), word
     folder = ensured(find_run(run_word or "last", harness))
+    if word.startswith("ses_") and holds_session(folder, word):
+        return folder, word
     sessions = reported(folder).sessions
     for session in sessions:
         if word in (session.session_id, session.item_key):

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
+from harness_batch.app.child_sessions import ChildRuns, Models
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.log import AttemptLog, Log
+from harness_batch.engine.prompt import ProjectFile
 from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
@@ -32,29 +34,17 @@ from harness_batch.messages import ModelRef
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
+from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, AttemptErrorKind, Session
 from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.masking import Mask
 from harness_batch.tools.protocol import Tool
+from harness_batch.tools.skill import SkillTool
 from harness_batch.tools.table import bundled_tools, final_output
 
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
-
-
-@frozen
-class Models:
-    """The connections of one session; `small` may be `main`."""
-
-    main: Model
-    small: Model
-    fallbacks: tuple[Model, ...] = ()
-
-    async def aclose(self) -> None:
-        """Close them all."""
-        for model in {id(m): m for m in (self.main, self.small, *self.fallbacks)}.values():
-            await model.aclose()
 
 
 @define(kw_only=True)
@@ -63,6 +53,8 @@ class Sessions:
 
     run_id: str
     config: Config
+    notes: Callable[[Item], tuple[ProjectFile, ...]]
+    """What the system prompt of an item's session quotes."""
     log: Log
     folder: RunFolder
     budget: Budget
@@ -73,6 +65,7 @@ class Sessions:
     """Item key -> reason and words: what this host cannot give it."""
     date: str
     platform: str
+    child_items: ChildItems
     earlier: dict[str, Session] = field(factory=dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
     _attempts: dict[str, int] = field(factory=dict)
@@ -99,7 +92,8 @@ class Sessions:
             with trio.CancelScope(shield=True):
                 await models.aclose()
                 for n in range(attempt.n, run.current.attempt.n + 1):
-                    for text in await trio.to_thread.run_sync(self._mask_outputs, item, n):
+                    outputs = self.folder.attempt(item.folder, n).outputs
+                    for text in await trio.to_thread.run_sync(self._masked, outputs):
                         self.log.append(Notice("warning", text), session.session_id)
         if (ref := run.answered_by) is not None:
             session = evolve(session, model=self._shown(ref))
@@ -182,10 +176,11 @@ class Sessions:
             fallbacks=models.fallbacks,
             tools=_tools(item),
             policy=Policy(item.rules, item.agent.rules),
-            notes=self.config.instructions,
+            notes=self.notes(item),
             date=self.date,
             platform=self.platform,
             outputs=place.outputs,
+            child_sessions=self._child_runs(),
         )
         stop.begin(item.limits)
         first = AttemptRun(
@@ -207,6 +202,22 @@ class Sessions:
     def _place(self, item: Item, n: int) -> Place:
         folder = self.folder.attempt(item.folder, n)
         return Place(folder.path, folder.outputs)
+
+    def _child_runs(self) -> ChildRuns:
+        return ChildRuns(
+            run_id=self.run_id,
+            items=self.child_items,
+            log=self.log,
+            folder=self.folder,
+            notes=self.notes,
+            date=self.date,
+            platform=self.platform,
+            connected=self._connected,
+            shown=self._shown,
+            tools=_tools,
+            write=self._write,
+            masked=self._masked,
+        )
 
     def _refusal(self, item: Item) -> tuple[str, str] | None:
         if item.refusal is not None:
@@ -239,10 +250,10 @@ class Sessions:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, self.mask.in_bytes(data))
 
-    def _mask_outputs(self, item: Item, n: int) -> tuple[str, ...]:
+    def _masked(self, outputs: Path) -> tuple[str, ...]:
         """Secrets out of whole tool outputs; what could not be looked at, in words."""
         troubles: list[str] = []
-        for file in self.folder.attempt(item.folder, n).outputs.iterdir():
+        for file in outputs.iterdir():
             try:
                 data = file.read_bytes()
             except OSError as error:  # a session that damages its own outputs stays alone with it
@@ -258,4 +269,9 @@ class Sessions:
 
 def _tools(item: Item) -> tuple[Tool, ...]:
     schema: dict[str, Any] | None = item.recipe.response_schema
-    return (*bundled_tools(), *((final_output(schema),) if schema is not None else ()))
+    skills = item.equipment.skills
+    return (
+        *bundled_tools(),
+        *((SkillTool(skills),) if skills else ()),
+        *((final_output(schema),) if schema is not None else ()),
+    )

@@ -12,7 +12,8 @@ import trio
 
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.places import history_of, run_folder
-from harness_batch.app.prepare import prepare, refuse_unpriced
+from harness_batch.app.prepare import prepare
+from harness_batch.app.prices import require_prices
 from harness_batch.app.run import Finished, execute
 from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
@@ -22,7 +23,7 @@ from harness_batch.store.journal import Follower
 def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) -> int:
     """Run it all; the exit code. Raises: HarnessError, maybe in a group."""
     prepared = prepare(inputs)
-    refuse_unpriced(prepared, options.max_cost)
+    require_prices(prepared, options)
     folder, notice = run_folder(options, inputs.cwd)
     if notice is not None:
         click.echo(f"harness-batch: {notice}", err=True)

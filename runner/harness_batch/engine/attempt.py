@@ -116,7 +116,7 @@ class AttemptRun:
         return None
 
     async def _talk(self, site: Site) -> Ending:
-        loop, prompt = converse(
+        loop, prompt = await converse(
             self.agenda, site, self.log, self.spend, self.stop, before=self.before
         )
         self.loop = loop

@@ -3,8 +3,10 @@
 A session's budget hangs under the run's: a reservation must fit both. Amounts are US dollars.
 """
 
+from collections.abc import Iterator
 from decimal import Decimal
 
+import trio
 from attrs import define, field
 
 LOW = Decimal("0.8")
@@ -21,10 +23,11 @@ class Budget:
     reserved: Decimal = field(default=Decimal(0))
     exhausted: bool = False
     """A call was refused because it did not fit here."""
+    _settled: trio.Event = field(factory=trio.Event)
 
     def left(self) -> Decimal | None:
         """What a new call may cost at most, here and above; None is no limit."""
-        lefts = (self._own_left(), self.parent.left() if self.parent else None)
+        lefts = (level.own_left() for level in self.levels())
         return min((left for left in lefts if left is not None), default=None)
 
     def running_low(self) -> bool:
@@ -36,30 +39,46 @@ class Budget:
         left = self.left()
         if left is not None and amount > left:
             return False
-        self._hold(amount)
+        for level in self.levels():
+            level.reserved += amount
         return True
 
     def refuse(self) -> None:
         """Note that a call did not fit, on the level that had the least left."""
-        level, tightest, least = self.parent, self, self._own_left()
-        while level is not None:
-            left = level._own_left()  # noqa: SLF001  # the same record, one level up
-            if left is not None and (least is None or left < least):
-                tightest, least = level, left
-            level = level.parent
-        tightest.exhausted = True
+        self.tightest().exhausted = True
+
+    def tightest(self) -> "Budget":
+        """The level that has the least left."""
+        limited = [level for level in self.levels() if level.limit is not None]
+        return min(limited, key=lambda level: level.own_left() or Decimal(0), default=self)
+
+    def levels(self) -> "Iterator[Budget]":
+        """This one and those above it, upwards."""
+        yield self
+        if self.parent is not None:
+            yield from self.parent.levels()
+
+    def held_up(self, amount: Decimal) -> "Budget | None":
+        """The level where `amount` does not fit while calls under way still hold some of it."""
+        for level in self.levels():
+            left = level.own_left()
+            if left is not None and amount > left and level.reserved > 0:
+                return level
+        return None
+
+    async def settled(self) -> None:
+        """Wait until a call under way has ended and given back what it held of this level."""
+        await self._settled.wait()
 
     def settle(self, reserved: Decimal, actual: Decimal) -> None:
         """Give a reservation back and count what the call really cost."""
         self.reserved -= reserved
         self.spent += actual
+        self._settled.set()
+        self._settled = trio.Event()
         if self.parent:
             self.parent.settle(reserved, actual)
 
-    def _own_left(self) -> Decimal | None:
+    def own_left(self) -> Decimal | None:
+        """What is left on this level alone."""
         return None if self.limit is None else self.limit - self.spent - self.reserved
-
-    def _hold(self, amount: Decimal) -> None:
-        self.reserved += amount
-        if self.parent:
-            self.parent._hold(amount)  # noqa: SLF001  # the same record, one level up

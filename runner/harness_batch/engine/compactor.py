@@ -7,8 +7,9 @@ from harness_batch.engine.compaction import (
     SUMMARY_TOKENS,
     cut,
     is_full,
-    newest_usage,
+    next_input,
     pruned,
+    reply_room,
     resumption,
     summary_request,
 )
@@ -16,11 +17,14 @@ from harness_batch.engine.endings import Broke, Ending, Stopped
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.step import Stepper
 from harness_batch.engine.transcript import Transcript
+from harness_batch.errors import ContextOverflow
 from harness_batch.events import Notice
 from harness_batch.limits import DEFAULTS
 from harness_batch.messages import Turn
 
 UNSHRINKABLE = "the request is longer than the model's window and cannot be shortened further"
+LEAST_REQUEST_BYTES = 1000
+"""A request for a summary that must be shorter than this is not made."""
 
 
 @define
@@ -35,74 +39,95 @@ class Compactor:
     spend: Spend
     prompt: str
     """The task, kept word for word."""
-    settled: str | None = None
-    """Id of the newest reply when room was made last; its report says nothing any more."""
-    just_made_room: bool = field(default=False)
-    """No reply has come since."""
+    settled: bool = field(default=False)
+    """Room was made and no reply has come since: the window is as empty as it gets."""
 
-    def window_full(self, reply: Turn | None) -> bool:
+    def window_full(self) -> bool:
         """Whether room must be made before the next request."""
-        usage = newest_usage(self.transcript.turns)
-        if reply is None or usage is None or reply.message.id == self.settled:
-            return False
-        return is_full(usage, self.stepper.model.info, self._output_tokens())
+        return not self.settled and self._is_full(
+            next_input(self.transcript.turns, self.spend.tokens_per_byte)
+        )
 
-    async def make_room(self, reply: Turn | None, *, overflowed: bool) -> Ending | None:
+    def replied(self) -> None:
+        """The model has answered: what it reported counts from now on."""
+        self.settled = False
+
+    async def make_room(self, overflow: ContextOverflow | None = None) -> Ending | None:
         """Prune, then summarise if still needed; the ending when that fails.
 
-        `overflowed`: the provider itself said that the request is too long; then pruning alone is
+        `overflow`: the provider itself said that the request is too long; then pruning alone is
         not trusted. Raises: ProviderError of the small model.
         """
-        if overflowed and self.just_made_room:
-            return Broke("context_overflow", UNSHRINKABLE, "provider")
-        self.settled = reply.message.id if reply else None
-        self.just_made_room = True
-        lighter = pruned(self.transcript.turns, self.spend.tokens_per_character)
+        if overflow is not None and self.settled:
+            return _hopeless(overflow)
+        self.settled = True
+        lighter = pruned(self.transcript.turns, self.spend.tokens_per_byte)
         if lighter is not None:
-            self.transcript.replace(lighter)
-            self._tell("old tool output was pruned from the model's view")
-        if not overflowed and not self._still_full():
+            self.transcript.replace(lighter.turns)
+            self._tell(
+                f"{lighter.freed} bytes of old tool output were pruned from the model's view"
+            )
+        if overflow is None and lighter is not None and not self._is_full(None):
             return None
-        return await self._summarise(overflowed=overflowed)
+        return await self._summarise(overflow)
 
-    async def _summarise(self, *, overflowed: bool) -> Ending | None:
-        info, ratio = self.stepper.model.info, self.spend.tokens_per_character
-        parts = cut(self.transcript.turns, info.context, ratio)
+    async def _summarise(self, overflow: ContextOverflow | None) -> Ending | None:
+        info = self.stepper.model.info
+        usable = None if info.context is None else info.context - self._reply_room()
+        parts = cut(self.transcript.turns, usable, self.spend.tokens_per_byte)
         if len(parts.head) <= 1:
-            return Broke("context_overflow", UNSHRINKABLE, "provider") if overflowed else None
-        self.summariser.transcript.replace([])
-        self.summariser.transcript.say(
-            summary_request(parts.head, self._most_characters()), synthetic=True
-        )
-        outcome = await self.summariser.take(last=True)
-        if isinstance(outcome, Stopped):
-            return outcome
-        summary = outcome.text()
+            return None if overflow is None else _hopeless(overflow)
+        summary = await self._summary(parts.head)
+        if isinstance(summary, Stopped):
+            return summary
         if not summary.strip():
             return Broke("context_overflow", "the small model gave no summary", "provider")
         self.transcript.compact(parts.head[-1], resumption(self.prompt, summary))
         self.transcript.replace([self.transcript.turns[-1], *parts.tail])
-        self._tell("the conversation was summarised: its window was full")
+        self._tell(
+            f"the conversation was summarised: its window was full"
+            f" ({len(parts.head)} messages summarised, {len(parts.tail)} kept)"
+        )
         return None
 
-    def _still_full(self) -> bool:
-        info = self.stepper.model.info
-        tokens = self.spend.tokens_per_character * (
-            self.transcript.size + self.stepper.fixed_characters
-        )
-        return info.context is not None and (
-            tokens > FULL * info.context or tokens + self._output_tokens() > info.context
-        )
+    async def _summary(self, head: tuple[Turn, ...]) -> str | Stopped:
+        """The small model's words; its own window may be smaller than anybody knows."""
+        most = self._most_bytes()
+        while True:
+            self.summariser.transcript.replace([])
+            self.summariser.transcript.say(summary_request(head, most), synthetic=True)
+            try:
+                outcome = await self.summariser.take(last=True)
+            except ContextOverflow:
+                most = min(most, self.summariser.transcript.size) // 2
+                if most < LEAST_REQUEST_BYTES:
+                    raise
+            else:
+                return outcome if isinstance(outcome, Stopped) else outcome.text()
 
-    def _most_characters(self) -> int:
+    def _is_full(self, tokens: int | None) -> bool:
+        """`tokens` of the next request; None: nothing was reported, an estimate has to do."""
+        if tokens is None:
+            size = self.transcript.size + self.stepper.fixed_size
+            tokens = int(self.spend.tokens_per_byte * size)
+        return is_full(tokens, self.stepper.model.info, self._reply_room())
+
+    def _most_bytes(self) -> int:
         info = self.summariser.model.info
         context = info.context or self.stepper.model.info.context
         if context is None:
-            return max(self.transcript.size // 2, 10_000)
-        return max(1000, int((context - SUMMARY_TOKENS) * FULL / self.spend.tokens_per_character))
+            return max(self.transcript.size // 2, 10 * LEAST_REQUEST_BYTES)
+        tokens = (context - min(SUMMARY_TOKENS, context // 2)) * FULL
+        fixed = self.summariser.fixed_size
+        return max(LEAST_REQUEST_BYTES, int(tokens / self.spend.tokens_per_byte) - fixed)
 
-    def _output_tokens(self) -> int:
-        return self.spend.limits.output_tokens or DEFAULTS.output_tokens or 0
+    def _reply_room(self) -> int:
+        limit = self.spend.limits.output_tokens or DEFAULTS.output_tokens or 0
+        return reply_room(self.stepper.model.info, limit)
 
     def _tell(self, text: str) -> None:
         self.stepper.log.emit(Notice("info", text))
+
+
+def _hopeless(overflow: ContextOverflow) -> Broke:
+    return Broke("context_overflow", f"{UNSHRINKABLE}: {overflow}", "provider")

@@ -2,14 +2,19 @@
 
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import Factory, evolve, frozen
 
+from harness_batch.agents.record import Skill, Words
+from harness_batch.engine.children import Children
 from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
 from harness_batch.engine.compactor import Compactor
+from harness_batch.engine.family import Carryover, ChildSessions, NoChildren, Parent
+from harness_batch.engine.jobs import Jobs
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.loop import Loop
-from harness_batch.engine.project_files import attached, project_notes
-from harness_batch.engine.prompt import system_blocks, user_prompt
+from harness_batch.engine.opening import opened
+from harness_batch.engine.project_files import attached
+from harness_batch.engine.prompt import ProjectFile, system_blocks, user_prompt
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.step import Stepper
@@ -19,6 +24,7 @@ from harness_batch.engine.transcript import Transcript
 from harness_batch.models.protocol import Model, Only
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.item import Item
+from harness_batch.rules import Ask
 from harness_batch.tools.protocol import Tool, ToolContext
 
 
@@ -32,18 +38,23 @@ class Agenda:
     """Writes summaries; the same as `model` where none is named."""
     tools: tuple[Tool, ...]
     policy: Policy
-    notes: tuple[str, ...]
-    """Globs of further instruction files, from the configuration."""
+    notes: tuple[ProjectFile, ...]
+    """What the system prompt quotes, from the commit that the session starts from."""
     date: str
     """The day the run started; the same in all prompts of a run."""
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
+    child_sessions: ChildSessions = NoChildren()
+    depth: int = 0
+    """0: an item's own session; more: a child."""
+    carryover: Carryover = Factory(Carryover)
+    """Of earlier attempts whose conversation this one goes on with."""
     fallbacks: tuple[Model, ...] = ()
     """Models in place of one that fails before anything was said, in order."""
 
 
-def converse(
+async def converse(
     agenda: Agenda,
     site: Site,
     log: AttemptLog,
@@ -55,24 +66,30 @@ def converse(
     """The conversation, ready to run, and the user's prompt to run it with.
 
     After the conversation of an attempt `before` it begins with the same bytes and the model that
-    answered there: what the agent changed in the workspace does not get into its own instructions.
+    answered there: what the agent changed in the workspace does not get into its own prompt.
+    Raises: StorageError.
     """
     recipe = agenda.item.recipe
-    runner = _runner(agenda, site, log, spend)
+    children = _children(agenda, site, log, spend, stop)
+    runner = _runner(agenda, site, log, spend, children)
+    children.note = runner.note
     if before is not None:
         runner.denials = before.runner.denials
+    transcript = Transcript(
+        log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
+    )
     stepper = Stepper(
         log=log,
         model=before.stepper.model if before else agenda.model,
-        system=before.stepper.system if before else _system(agenda, site),
-        transcript=Transcript(log, str(agenda.model.ref), agenda.item.agent.name),
+        system=before.stepper.system if before else _system(agenda),
+        transcript=transcript,
         runner=runner,
         spend=spend,
         stop=stop,
         temperature=_temperature(agenda.item),
         last_choice="none" if recipe.response_schema is None else Only(FINAL_OUTPUT),
     )
-    prompt = before.compactor.prompt if before else _prompt(agenda, site)
+    prompt = before.compactor.prompt if before else await _prompt(agenda, site, runner, transcript)
     loop = Loop(
         stepper=stepper,
         transcript=stepper.transcript,
@@ -81,6 +98,7 @@ def converse(
         compactor=Compactor(
             stepper.transcript, stepper, _summariser(agenda, stepper), spend, prompt
         ),
+        children=children,
         on_denial=recipe.on_denial,
         needs_final_output=recipe.response_schema is not None,
         fallbacks=list(agenda.fallbacks),
@@ -89,16 +107,16 @@ def converse(
 
 
 def carry_on(loop: Loop, before: Loop) -> None:
-    """Let `loop` go on with the conversation of the attempt before it."""
-    loop.transcript.replace(before.transcript.turns)
+    """Let `loop` go on with the conversation of the attempt before it, whose carryover it has."""
     loop.runner.carry_on(before.runner)
-    loop.compactor.settled = before.compactor.settled
+    loop.wrapped_up = before.wrapped_up
 
 
-def _prompt(agenda: Agenda, site: Site) -> str:
+async def _prompt(agenda: Agenda, site: Site, runner: ToolRunner, transcript: Transcript) -> str:
     recipe = agenda.item.recipe
+    task = await opened(agenda.item.opening or (Words(recipe.prompt),), runner, transcript)
     return user_prompt(
-        recipe.prompt,
+        task,
         context=attached(site.workspace.root, recipe.context),
         schema_wanted=recipe.response_schema is not None,
     )
@@ -121,7 +139,29 @@ def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
     )
 
 
-def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRunner:
+def _children(
+    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, stop: StopSignal
+) -> Children:
+    parent = Parent(
+        session_id=log.session_id,
+        depth=agenda.depth,
+        item=agenda.item,
+        policy=agenda.policy,
+        site=site,
+        spend=spend,
+        stop=stop,
+    )
+    return Children(
+        parent=parent,
+        sessions=agenda.child_sessions,
+        jobs=Jobs(log),
+        known=agenda.carryover.children,
+    )
+
+
+def _runner(
+    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, children: Children
+) -> ToolRunner:
     context = ToolContext(
         root=site.workspace.root,
         cwd=site.workspace.cwd,
@@ -129,28 +169,37 @@ def _runner(agenda: Agenda, site: Site, log: AttemptLog, spend: Spend) -> ToolRu
         outputs=agenda.outputs,
         may=agenda.policy.allows,
         tmp=site.tmp,
+        files=agenda.carryover.files,
+        todos=agenda.carryover.todos,
     )
-    hidden = frozenset(
+    everything = (*agenda.tools, *children.tools())
+    hidden = children.hidden().union(
         tool.name
-        for tool in agenda.tools
+        for tool in everything
         if tool.permission and not agenda.policy.can_allow(tool.permission)
     )
-    tools = {tool.name: tool for tool in agenda.tools}
+    tools = {tool.name: tool for tool in everything}
     return ToolRunner(
         log=log, tools=tools, policy=agenda.policy, context=context, spend=spend, hidden=hidden
     )
 
 
-def _system(agenda: Agenda, site: Site) -> tuple[str, ...]:
-    workspace = site.workspace
+def _system(agenda: Agenda) -> tuple[str, ...]:
     return system_blocks(
         platform=agenda.platform,
         date=agenda.date,
         workspace="a git work tree at a pinned commit",
         agent=agenda.item.agent.prompt,
-        project=project_notes(workspace.root, workspace.cwd, agenda.notes),
+        project=agenda.notes,
+        skills=_skills(agenda),
         instructions=agenda.item.recipe.instructions,
     )
+
+
+def _skills(agenda: Agenda) -> tuple[Skill, ...]:
+    """Those that the rules let the model read."""
+    skills = agenda.item.equipment.skills.values()
+    return tuple(one for one in skills if agenda.policy.allows(Ask("skill", one.name)))
 
 
 def _temperature(item: Item) -> float | None:

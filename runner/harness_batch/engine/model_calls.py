@@ -23,7 +23,8 @@ class OpenCall:
 
     row: ModelCall
     allowance: Allowance
-    characters: int
+    size: int
+    """Of the request, in bytes."""
     began: float
 
 
@@ -37,7 +38,7 @@ class ModelCalls:
     prices: Prices | None
     purpose: Purpose = "step"
 
-    def open(self, message_id: str, allowance: Allowance, characters: int, tries: int) -> OpenCall:
+    def open(self, message_id: str, allowance: Allowance, size: int, tries: int) -> OpenCall:
         """Write the intent down; only then may the request be sent."""
         row = ModelCall(
             model_call_id=new_id("mcl"),
@@ -52,7 +53,7 @@ class ModelCalls:
             started_at=self.log.now(),
         )
         self.log.emit(ModelCallOpened(row, allowance.tokens, str(allowance.usd)))
-        return OpenCall(row, allowance, characters, trio.current_time())
+        return OpenCall(row, allowance, size, trio.current_time())
 
     def close(
         self, call: OpenCall, parts: StreamParts, error: ProviderError | None
@@ -60,7 +61,7 @@ class ModelCalls:
         """Write the end down. Returns the cost in US dollars, None when it is unpriced."""
         usage = parts.finish.usage if parts.finish else None
         usd = None if usage is None else cost(usage, self.prices)
-        settled = self._settle(call, parts, usage, usd)
+        settled = self._settle(call, parts, usage, usd, error)
         row = _ended(call, parts, trio.current_time())
         row = _with_usage(row, usage or _counted(parts), usd, self.prices)
         if error is not None:
@@ -78,12 +79,24 @@ class ModelCalls:
         self.log.emit(ModelCallClosed(row, str(settled)))
 
     def _settle(
-        self, call: OpenCall, parts: StreamParts, usage: TokenUsage | None, usd: Decimal | None
+        self,
+        call: OpenCall,
+        parts: StreamParts,
+        usage: TokenUsage | None,
+        usd: Decimal | None,
+        error: ProviderError | None,
     ) -> Decimal:
         if usage is not None and self.purpose == "step":
-            self.spend.learn(call.characters, usage)
+            self.spend.learn(call.size, usage)
         if parts.started or parts.consumed or parts.finish:
-            return self.spend.settle(call.allowance, usage, usd)
+            settled = self.spend.settle(call.allowance, usage, usd)
+            if usage is not None:
+                tokens = usage.input + usage.output
+                for text in self.spend.overruns(call.allowance, tokens, settled):
+                    self.log.notice(text)
+            return settled
+        if error is not None and error.sent:
+            return self.spend.forfeit(call.allowance)
         return self.spend.refund(call.allowance)
 
 

@@ -13,6 +13,7 @@ from attrs import define, evolve, field, frozen
 from harness_batch.engine.attempt import AttemptRun, retry_checks
 from harness_batch.engine.endings import Broke, Ending, Interrupted
 from harness_batch.engine.failures import failure
+from harness_batch.engine.family import Carryover
 from harness_batch.engine.retries import Anew, Done, GoOn, feedback, following
 from harness_batch.engine.site import Site
 from harness_batch.ids import new_id
@@ -109,7 +110,11 @@ class SessionRun:
         )
         place = self.place(attempt.n)
         return AttemptRun(
-            agenda=evolve(ended.agenda, outputs=place.outputs),
+            agenda=evolve(
+                ended.agenda,
+                outputs=place.outputs,
+                carryover=ended.agenda.carryover if isinstance(step, GoOn) else Carryover(),
+            ),
             attempt=attempt,
             log=log,
             spend=ended.spend,

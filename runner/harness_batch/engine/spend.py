@@ -2,12 +2,17 @@
 
 A limit is checked before it is overrun: a call must fit with its estimated input and the most
 output it may give, and that output is lowered as far as it must be.
+
+What a child session uses counts for its parents too: tokens, money and tool calls, against their
+limits and in their totals. Steps do not: they bound one conversation. Children and parent may call
+at the same time, so tokens are held while a call is under way, as money is.
 """
 
+from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal
 from math import ceil
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from harness_batch.config.record import ModelInfo, Prices
 from harness_batch.engine.budget import Budget
@@ -15,7 +20,7 @@ from harness_batch.engine.endings import Stopped
 from harness_batch.limits import DEFAULTS, Limits
 from harness_batch.messages import TokenUsage
 
-FIRST_TOKENS_PER_CHARACTER = 0.5
+FIRST_TOKENS_PER_BYTE = 0.5
 """Before the provider's first report: dearer than any real text."""
 SAFETY = 1.1
 """On the ratio of the last report."""
@@ -33,40 +38,75 @@ class Allowance:
     """Input estimate and output ceiling together."""
     usd: Decimal
     """Reserved with the budget; 0 when nothing is priced or limited."""
+    short: Stopped | None = None
+    """What the session ends with when the reply is cut off: a limit took room from it."""
+
+
+@frozen
+class Busy:
+    """The money is there, but held by calls under way: ask again when one has ended."""
+
+    budget: Budget
 
 
 @define
 class Spend:
-    """Counters of one session, over all its attempts."""
+    """Counters of one session, over all its attempts, what its children use included."""
 
     limits: Limits
     budget: Budget
+    parent: "Spend | None" = None
+    """Of the session that started this one."""
     steps: int = 0
     tool_calls: int = 0
     tokens: int = 0
+    held_tokens: int = 0
+    """Ceilings of calls under way."""
     waited_s: float = 0.0
     """Time spent waiting for a provider to admit us again."""
     usd: Decimal = field(default=Decimal(0))
     unpriced_calls: int = 0
-    tokens_per_character: float = field(default=FIRST_TOKENS_PER_CHARACTER)
+    tokens_per_byte: float = field(default=FIRST_TOKENS_PER_BYTE)
 
     def allow(
-        self, characters: int, info: ModelInfo, most: int | None = None
-    ) -> Allowance | Stopped:
-        """Reserve a call with a request of that many characters, or say which limit forbids it.
+        self, size: int, info: ModelInfo, most: int | None = None
+    ) -> Allowance | Busy | Stopped:
+        """Reserve a call with a request of `size` bytes, or say which limit forbids it.
 
-        `most` bounds its output tokens further.
+        `most` bounds its output tokens further. Output is lowered to what a limit leaves; not for
+        what calls under way (children's, other sessions') only hold, since most of it comes back.
         """
-        estimate = ceil(characters * self.tokens_per_character)
+        estimate = ceil(size * self.tokens_per_byte)
         output = self._output_ceiling(estimate, info)
         if most is not None:
             output = min(output, most)
-        if self.limits.tokens is not None:
-            room = self.limits.tokens - self.tokens - estimate
+        short: Stopped | None = None
+        for spend in self._line():
+            if spend.limits.tokens is None:
+                continue
+            over = Stopped("max_tokens", _over("tokens", spend.limits.tokens, spend.tokens))
+            room = spend.limits.tokens - spend.tokens - spend.held_tokens - estimate
+            if room < output and spend.held_tokens:
+                return Busy(spend.budget)
             if room < LEAST_OUTPUT_TOKENS:
-                return Stopped("max_tokens", _over("tokens", self.limits.tokens, self.tokens))
-            output = min(output, room)
-        return self._reserve(estimate, output, info.prices)
+                return over
+            if room < output:
+                output, short = room, over
+        allowance = self._reserve(estimate, output, info.prices)
+        if isinstance(allowance, Allowance):
+            self._hold(allowance.tokens)
+            return evolve(allowance, short=allowance.short or short)
+        return allowance
+
+    def take_tool_call(self) -> int | None:
+        """Count one more tool call; the limit that it would pass, and then it is not counted."""
+        for spend in self._line():
+            limit = spend.limits.tool_calls
+            if limit is not None and spend.tool_calls >= limit:
+                return limit
+        for spend in self._line():
+            spend.tool_calls += 1
+        return None
 
     def settle(
         self, allowance: Allowance, usage: TokenUsage | None, cost: Decimal | None
@@ -75,15 +115,14 @@ class Spend:
 
         Returns what it counts against budgets, in US dollars.
         """
-        if usage is None:
-            self.tokens += allowance.tokens
-        else:
-            self.tokens += usage.input + usage.output
-        if cost is None:
-            self.unpriced_calls += 1
-        else:
-            self.usd += cost
-        settled = allowance.usd if usage is None else cost or Decimal(0)
+        self._hold(-allowance.tokens)
+        for spend in self._line():
+            spend.tokens += allowance.tokens if usage is None else usage.input + usage.output
+            if cost is None:
+                spend.unpriced_calls += 1
+            else:
+                spend.usd += cost
+        settled = allowance.usd if cost is None else cost
         self.budget.settle(allowance.usd, settled)
         return settled
 
@@ -93,13 +132,54 @@ class Spend:
 
     def refund(self, allowance: Allowance) -> Decimal:
         """A call that the provider refused before it did anything costs nothing."""
+        self._hold(-allowance.tokens)
         self.budget.settle(allowance.usd, Decimal(0))
         return Decimal(0)
 
-    def learn(self, characters: int, usage: TokenUsage) -> None:
-        """Take the ratio of tokens to characters from a report."""
-        if characters and usage.input:
-            self.tokens_per_character = usage.input / characters * SAFETY
+    def forfeit(self, allowance: Allowance) -> Decimal:
+        """A call that went out and was never answered: nobody knows what it cost, at most this."""
+        self._hold(-allowance.tokens)
+        for spend in self._line():
+            spend.tokens += allowance.tokens
+        self.budget.settle(allowance.usd, allowance.usd)
+        return allowance.usd
+
+    def cut_off(self, allowance: Allowance) -> Stopped | None:
+        """A reply ended at its ceiling: what to end with when a limit had lowered that."""
+        if allowance.short is not None and allowance.short.reason == "max_cost":
+            self.budget.refuse()
+        return allowance.short
+
+    def overruns(self, allowance: Allowance, tokens: int, usd: Decimal) -> Iterator[str]:
+        """In words, each limit that a settled call passed because it took more than was reserved.
+
+        Prices or estimates were wrong then: a call is never made that should pass a limit.
+        """
+        for spend in self._line():
+            limit = spend.limits.tokens
+            if limit is not None and spend.tokens > limit and tokens > allowance.tokens:
+                used = f"{tokens} tokens, {allowance.tokens} were reserved"
+                yield f"a model call used {used}: {spend.tokens} of {limit} tokens are used"
+        for level in self.budget.levels():
+            if level.limit is not None and level.spent > level.limit and usd > allowance.usd:
+                cost = f"{usd} USD, {allowance.usd} were reserved"
+                yield f"a model call cost {cost}: {level.spent} of {level.limit} USD are spent"
+
+    def learn(self, size: int, usage: TokenUsage) -> None:
+        """Take the ratio of tokens to bytes from the report of a request of `size` bytes."""
+        if size and usage.input:
+            self.tokens_per_byte = usage.input / size * SAFETY
+
+    def _line(self) -> "Iterator[Spend]":
+        """This session's, its parent's, and so on up."""
+        spend: Spend | None = self
+        while spend is not None:
+            yield spend
+            spend = spend.parent
+
+    def _hold(self, tokens: int) -> None:
+        for spend in self._line():
+            spend.held_tokens += tokens
 
     def _output_ceiling(self, estimate: int, info: ModelInfo) -> int:
         ceilings = [self.limits.output_tokens or DEFAULTS.output_tokens or 0]
@@ -109,22 +189,40 @@ class Spend:
             ceilings.append(info.context - estimate)
         return max(min(ceilings), LEAST_OUTPUT_TOKENS)
 
-    def _reserve(self, estimate: int, output: int, prices: Prices | None) -> Allowance | Stopped:
-        left = self.budget.left()
+    def _reserve(
+        self, estimate: int, output: int, prices: Prices | None
+    ) -> Allowance | Busy | Stopped:
         if prices is None or prices.input is None or prices.output is None:
             return Allowance(output, estimate + output, Decimal(0))
+        # We mark nothing for the dearer cache of an hour.
         dearest = max(p for p in (prices.input, prices.cache_write) if p is not None)
-        fixed = estimate * dearest / MILLION
-        if left is not None and prices.output > 0:
-            output = min(output, max(0, int((left - fixed) * MILLION / prices.output)))
-        usd = (fixed + output * prices.output / MILLION).quantize(
-            Decimal("1e-9"), rounding=ROUND_CEILING
-        )
+        wanted = _price(estimate, dearest, output, prices.output)
+        if (busy := self.budget.held_up(wanted)) is not None:
+            return Busy(busy)
+        left = self.budget.left()
+        if left is None or wanted <= left:
+            self.budget.reserve(wanted)
+            return Allowance(output, estimate + output, wanted)
+        over = self._out_of_money()
+        fixed = _price(estimate, dearest, 0, prices.output)
+        output = 0 if not prices.output else int((left - fixed) * MILLION / prices.output)
+        usd = _price(estimate, dearest, output, prices.output)
         if output < LEAST_OUTPUT_TOKENS or not self.budget.reserve(usd):
             self.budget.refuse()
-            limit = self.limits.cost_usd if self.limits.cost_usd is not None else "the run's"
-            return Stopped("max_cost", _over("cost_usd", limit, self.budget.spent))
-        return Allowance(output, estimate + output, usd)
+            return over
+        return Allowance(output, estimate + output, usd, over)
+
+    def _out_of_money(self) -> Stopped:
+        tightest = self.budget.tightest()
+        ours = tightest is self.budget or tightest.parent is not None
+        whose = "cost_usd" if ours else "of the run's cost"
+        return Stopped("max_cost", _over(whose, tightest.limit, tightest.spent))
+
+
+def _price(tokens_in: int, price_in: Decimal, tokens_out: int, price_out: Decimal) -> Decimal:
+    """US dollars, rounded up to what the database holds."""
+    exact = (tokens_in * price_in + tokens_out * price_out) / MILLION
+    return exact.quantize(Decimal("1e-9"), rounding=ROUND_CEILING)
 
 
 def _over(key: str, limit: object, used: object) -> str:

@@ -2,6 +2,9 @@
 
 import math
 import random
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
 
 import trio
 from attrs import define, field, frozen
@@ -10,11 +13,11 @@ from harness_batch.engine import retry
 from harness_batch.engine.endings import Stopped
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.model_calls import ModelCalls
-from harness_batch.engine.spend import Allowance, Spend
+from harness_batch.engine.spend import Allowance, Busy, Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.engine.tool_calls import ToolRunner
-from harness_batch.engine.transcript import Draft, Transcript
+from harness_batch.engine.transcript import Draft, Transcript, byte_length
 from harness_batch.errors import ModelRejected, NetworkFailure, ProviderError, only_cause
 from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
 from harness_batch.models.protocol import Model, ModelRequest, Only, ToolCall, ToolChoice
@@ -50,16 +53,19 @@ class Stepper:
     last_choice: ToolChoice = "none"
     """What the last allowed step may still call."""
     chance: random.Random = field(factory=random.Random)
+    short: Stopped | None = None
+    """The limit that took room from the newest reply, when the reply was cut off for it."""
     calls: ModelCalls = field(init=False)
-    fixed_characters: int = field(init=False)
-    """Size of system prompt and tools: what every request carries beside the transcript."""
+    fixed_size: int = field(init=False)
+    """Bytes of system prompt and tools: what every request carries beside the transcript."""
     _sent: int = 0
     """Requests for the step under way, of all models that were asked."""
 
     def __attrs_post_init__(self) -> None:
         self.use(self.model)
-        self.fixed_characters = sum(map(len, self.system)) + sum(
-            len(spec.description) + len(str(spec.parameters)) for spec in self.runner.specs
+        self.fixed_size = sum(map(byte_length, self.system)) + sum(
+            byte_length(spec.description) + byte_length(str(spec.parameters))
+            for spec in self.runner.specs
         )
 
     def use(self, model: Model) -> None:
@@ -89,12 +95,12 @@ class Stepper:
         tries, redos = 0, 0
         choice: ToolChoice = self.last_choice if last else "auto"
         while True:
-            characters = self.transcript.size + self.fixed_characters
-            allowance = self.spend.allow(characters, self.model.info, self.most_output_tokens)
+            size = self.transcript.size + self.fixed_size
+            allowance = await self._allowed(size)
             if isinstance(allowance, Stopped):
                 return allowance
             tries += 1
-            match await self._attempt(allowance, characters, choice, last=last):
+            match await self._attempt(allowance, size, choice, last=last):
                 case Turn() as turn:
                     return turn
                 case BrokenOff(error=error, consumed=True):
@@ -106,39 +112,43 @@ class Stepper:
                 case BrokenOff(error=error):
                     await self._wait(error, tries)
 
+    async def _allowed(self, size: int) -> Allowance | Stopped:
+        while isinstance(
+            allowance := self.spend.allow(size, self.model.info, self.most_output_tokens), Busy
+        ):
+            await allowance.budget.settled()
+        return allowance
+
     async def _attempt(
-        self,
-        allowance: Allowance,
-        characters: int,
-        choice: ToolChoice,
-        *,
-        last: bool,
+        self, allowance: Allowance, size: int, choice: ToolChoice, *, last: bool
     ) -> Turn | BrokenOff:
         draft = self.transcript.reply()
         draft.add(StepStart(step=self.spend.steps))
         self._sent += 1
-        call = self.calls.open(draft.message.id, allowance, characters, self._sent)
-        reply = Reply(self.model, self.runner, draft, last)
+        call = self.calls.open(draft.message.id, allowance, size, self._sent)
+        reply = Reply(self.model, self.runner, draft, last, partial(self.calls.close, call))
         try:
             # The intent must be on the disk before money can be spent on it.
             await self.log.log.sync()
             await reply.read(self._request(allowance, choice))
         except BaseException:
-            self.calls.abort(call, reply.parts)
+            if not reply.is_read:
+                self.calls.abort(call, reply.parts)
             reply.parts.close_open_parts()
             draft.interrupt()
             raise
-        usd = self.calls.close(call, reply.parts, reply.error)
         reply.parts.close_open_parts()
-        draft.break_off()
         if reply.error is not None and not reply.executed:
             draft.finish(None, reply.error.kind)
             return BrokenOff(reply.error, reply.parts.consumed)
         finish = reply.parts.finish
         reason = finish.reason if finish else "unknown"
+        self.short = self.spend.cut_off(allowance) if reason == "length" else None
         usage = finish.usage if finish and finish.usage else TokenUsage()
         draft.add(
-            StepFinish(usage=usage, cost_usd=None if usd is None else str(usd), reason=reason)
+            StepFinish(
+                usage=usage, cost_usd=None if reply.usd is None else str(reply.usd), reason=reason
+            )
         )
         turn = draft.finish(reason)
         self.transcript.keep(turn)
@@ -163,8 +173,11 @@ class Stepper:
             raise error
         self.log.notice(f"{error}; next try in {seconds:.1f} s")
         self.stop.extend(seconds)
-        await trio.sleep(seconds)
-        self.spend.waited_s += seconds
+        began = trio.current_time()
+        try:
+            await trio.sleep(seconds)
+        finally:
+            self.spend.waited_s += trio.current_time() - began
 
 
 @define
@@ -179,9 +192,13 @@ class Reply:
     runner: ToolRunner
     draft: Draft
     tools_off: bool
+    on_end: Callable[[StreamParts, ProviderError | None], Decimal | None]
+    """Called when the provider has said its last word, tools may run on; returns the cost."""
     parts: StreamParts = field(init=False)
     error: ProviderError | None = None
     executed: bool = False
+    is_read: bool = False
+    usd: Decimal | None = None
     _send: trio.MemorySendChannel[tuple[ToolCall, Part]] = field(init=False)
     _receive: trio.MemoryReceiveChannel[tuple[ToolCall, Part]] = field(init=False)
 
@@ -200,6 +217,8 @@ class Reply:
                         await self._take_all(request)
                     except ProviderError as error:
                         self.error = error
+                    self.is_read = True
+                    self.usd = self.on_end(self.parts, self.error)
 
     async def _take_all(self, request: ModelRequest) -> None:
         async with self.model.stream(request) as batches:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from attrs import define, evolve, field
 
 from harness_batch.engine.transcript import Draft
-from harness_batch.messages import Part, Pending, Reasoning, Text, ToolUse
+from harness_batch.messages import Failed, Part, Pending, Reasoning, Text, ToolUse
 from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
@@ -20,6 +20,9 @@ from harness_batch.models.protocol import (
     ToolInputDelta,
     ToolInputStart,
 )
+
+CUT_OFF = "interrupted: the reply broke off before the arguments were complete; nothing was run"
+"""What the model is told of such a call."""
 
 
 @define
@@ -103,8 +106,8 @@ class StreamParts:
                 body = Reasoning(text=text, signature=signature, redacted=redacted)
                 self.draft.change(part, body)
             case ToolUse():
-                body_ = evolve(part.body, state=Pending(partial_input=text))
-                self.draft.change(part, body_)
+                # Only the end of the reply ends a call like that: a whole one is handed on.
+                self.draft.change(part, evolve(part.body, state=Failed(input={}, error=CUT_OFF)))
             case _:
                 raise AssertionError(part.body)
 

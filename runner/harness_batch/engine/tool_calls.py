@@ -20,7 +20,7 @@ from harness_batch.engine.turns import Rejected
 from harness_batch.errors import cause_of
 from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
 from harness_batch.ids import new_id
-from harness_batch.messages import Completed, Failed, JsonObject, Part, Running, ToolUse
+from harness_batch.messages import Completed, Failed, JsonObject, Part, PartBody, Running, ToolUse
 from harness_batch.models.protocol import ToolCall, ToolSpec
 from harness_batch.permissions.judge import Allowed, Denied, Policy, Ruling
 from harness_batch.records import PermissionDecision, ToolStatus
@@ -76,6 +76,8 @@ class ToolRunner:
     corrections: int = 0
     used: set[str] = field(factory=set)
     """Names of tools that really ran."""
+    _draft: Draft | None = None
+    """The reply whose call is being dealt with."""
     _denied: set[Call] = field(factory=set)
     _schemas: Schemas = field(factory=Schemas)
 
@@ -90,7 +92,6 @@ class ToolRunner:
 
     def carry_on(self, before: "ToolRunner") -> None:
         """Go on where `before` ended, in the same conversation."""
-        self.context = evolve(before.context, outputs=self.context.outputs)
         self.used |= before.used
         self._denied |= before._denied  # noqa: SLF001  # the same record, one attempt earlier
 
@@ -107,6 +108,7 @@ class ToolRunner:
             started_at=self.log.now(),
         )
         taken = Taken(record, call, part, draft, trio.current_time())
+        self._draft = draft
         self.log.emit(ToolCallStarted(record))
         try:
             outcome = await self._outcome(taken, arguments, tools_off=tools_off)
@@ -116,6 +118,11 @@ class ToolRunner:
             self._finish(taken, _cut_short(cause_of(error)))
             raise
         self._close(taken, outcome)
+
+    def note(self, body: PartBody) -> None:
+        """Add a part to the reply whose call is being dealt with."""
+        assert self._draft is not None, "only a call that is being dealt with notes something"
+        self._draft.add(body)
 
     async def _outcome(
         self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool
@@ -169,13 +176,12 @@ class ToolRunner:
 
     def _forbidden(self, *, tools_off: bool) -> Refused | None:
         """What limits say to one more call."""
-        limit = self.spend.limits.tool_calls
         if tools_off:
             return Refused("tools are off in the last step; answer now", "denied")
-        if limit is not None and self.spend.tool_calls >= limit:
+        limit = self.spend.take_tool_call()
+        if limit is not None:
             self.over_limit = True
             return Refused(f"the limit of {limit} tool calls is used up", "denied")
-        self.spend.tool_calls += 1
         return None
 
     def _stuck(self, call: Call, taken: Taken) -> Refused | None:

@@ -73,27 +73,14 @@ class Draft:
         self.log.emit(MessageUpdated(self.message))
         return self.turn()
 
-    def break_off(self) -> None:
-        """The stream failed: calls that it had not completed will never run."""
-        self._fail_pending(BROKEN_OFF)
-
-    def _fail_pending(self, error: str) -> None:
-        for part in tuple(self.parts):
-            match part.body:
-                case ToolUse(call_id=call_id, name=name, state=Pending()):
-                    state = Failed(input={}, error=error)
-                    self.change(part, ToolUse(call_id=call_id, name=name, state=state))
-                case _:
-                    pass
-
     def interrupt(self) -> Turn:
         """Close the message after a cancellation; calls under way become errors."""
-        self._fail_pending(INTERRUPTED)
         for part in tuple(self.parts):
             match part.body:
-                case ToolUse(call_id=call_id, name=name, state=Running(input=arguments)):
-                    state = Failed(input=arguments, error=INTERRUPTED)
-                    self.change(part, ToolUse(call_id=call_id, name=name, state=state))
+                case ToolUse(state=Pending()) as use:
+                    self.change(part, evolve(use, state=Failed(input={}, error=INTERRUPTED)))
+                case ToolUse(state=Running(input=arguments)) as use:
+                    self.change(part, evolve(use, state=Failed(input=arguments, error=INTERRUPTED)))
                 case _:
                     pass
         return self.finish(None, "aborted")
@@ -101,8 +88,6 @@ class Draft:
 
 INTERRUPTED = "interrupted"
 """What the record of a tool call says when the session was stopped under it."""
-BROKEN_OFF = "the reply broke off before this call was complete; it was interrupted and did not run"
-"""As INTERRUPTED, for calls that were never taken up."""
 
 
 @define
@@ -113,8 +98,12 @@ class Transcript:
     model: str
     agent: str
     turns: list[Turn] = field(factory=list)
-    size: int = 0
-    """Characters of all turns: what token estimates go by."""
+    """Those that are there at first were said in earlier attempts."""
+    size: int = field(init=False)
+    """UTF-8 bytes of all turns: what token estimates go by."""
+
+    def __attrs_post_init__(self) -> None:
+        self.size = sum(map(weight, self.turns))
 
     def say(self, text: str, *, synthetic: bool = False) -> None:
         """Add a user message; synthetic ones are the runner's own words."""
@@ -126,21 +115,30 @@ class Transcript:
         """Begin the model's next message; `keep` takes it in when it is done."""
         return self._draft("assistant")
 
+    def aside(self) -> Draft:
+        """Begin a message of the user's side that the record has and the model is not shown."""
+        return self._draft("user")
+
     def keep(self, turn: Turn) -> None:
         """Take a finished turn into what the model is shown."""
         self.turns.append(turn)
-        self.size += sum(characters(part.body) for part in turn.parts)
+        self.size += weight(turn)
 
     def replace(self, turns: Sequence[Turn]) -> None:
         """Show the model these turns from now on; the journal keeps what was said."""
         self.turns[:] = turns
-        self.size = sum(characters(part.body) for turn in turns for part in turn.parts)
+        self.size = sum(map(weight, turns))
 
     def compact(self, last: Turn, summary: str) -> None:
         """Add the message that stands for everything up to `last`."""
         draft = self._draft("user")
         draft.add(Compaction(replaces_up_to=last.message.id, summary=summary))
         self.keep(draft.finish(None))
+
+    def ends_with(self, text: str) -> bool:
+        """Whether the newest turn says just that."""
+        parts = self.turns[-1].parts if self.turns else ()
+        return bool(parts) and isinstance(parts[-1].body, Text) and parts[-1].body.text == text
 
     def newest_reply(self) -> Turn | None:
         """The last turn when it is the model's."""
@@ -161,24 +159,32 @@ class Transcript:
         return Draft(self.log, message)
 
 
-def characters(body: PartBody) -> int:
-    """How much a part adds to a request."""
+def weight(turn: Turn) -> int:
+    """How much a turn adds to a request, in UTF-8 bytes."""
+    return sum(part_weight(part.body) for part in turn.parts)
+
+
+def part_weight(body: PartBody) -> int:
+    """How much a part adds to a request, in UTF-8 bytes."""
     match body:
         case Text(text=text) | Reasoning(text=text) | Compaction(summary=text):
-            return len(text)
+            return byte_length(text)
         case ToolUse(name=name, state=state):
-            return len(name) + _state_characters(state)
+            return byte_length(name) + _state_weight(state)
         case _:
             return 0
 
 
-def _state_characters(state: ToolState) -> int:
+def byte_length(text: str) -> int:
+    """Of the text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def _state_weight(state: ToolState) -> int:
     match state:
-        case Completed(input=arguments, output=output):
-            return len(str(arguments)) + len(output)
-        case Failed(input=arguments, error=error):
-            return len(str(arguments)) + len(error)
+        case Completed(input=arguments, output=text) | Failed(input=arguments, error=text):
+            return byte_length(str(arguments)) + byte_length(text)
         case Running(input=arguments):
-            return len(str(arguments))
+            return byte_length(str(arguments))
         case Pending(partial_input=text):
-            return len(text)
+            return byte_length(text)

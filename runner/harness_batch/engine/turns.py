@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness_batch.engine.endings import Answered, Ending, Stopped
 from harness_batch.limits import Limits
@@ -40,8 +40,25 @@ class MakeRoom:
 
 
 @frozen
+class AwaitJobs:
+    """The model is done but background children are not: wait for all of them, then decide."""
+
+
+@frozen
+class FeedResults:
+    """Tell the model what background children came to, then decide again."""
+
+
+@frozen
 class Remind:
     """Say this to the model, then decide again."""
+
+    text: str
+
+
+@frozen
+class WrapUp:
+    """Say this to the model, once in a session, then decide again."""
 
     text: str
 
@@ -53,7 +70,7 @@ class Stop:
     ending: Ending
 
 
-Next: TypeAlias = AskModel | MakeRoom | Remind | Stop
+Next: TypeAlias = AskModel | MakeRoom | AwaitJobs | FeedResults | Remind | WrapUp | Stop
 
 
 @frozen
@@ -90,6 +107,16 @@ class Situation:
     """The newest report says that the next request may not fit."""
     over_tool_calls: bool = False
     """A call was refused because `limits.tool_calls` was used up."""
+    jobs_running: int = 0
+    """Background children that have not ended."""
+    results_unfed: int = 0
+    """Background children that have ended without the model having been told."""
+    just_fed: bool = False
+    """The model was told results and has not replied since."""
+    wrap_up: str | None = None
+    """What to say to a model whose limits are nearly used up; None: enough is left, or was said."""
+    short: Stopped | None = None
+    """The limit for whose sake the newest reply was given less room than it might have had."""
 
 
 def next_step(now: Situation) -> Next:
@@ -99,13 +126,26 @@ def next_step(now: Situation) -> Next:
     if _too_many_denials(now):
         return Stop(Stopped("permission", f"{now.denials} tool call(s) denied by the rules"))
     if now.final_output is not None:
-        return Stop(Answered(now.final_output))
+        return _with_the_answer(now, now.final_output)
     if now.over_tool_calls:
         detail = f"the limit tool_calls ({now.limits.tool_calls}) is used up"
         return Stop(Stopped("max_tool_calls", detail))
     if now.reply is None:
         return _ask(now)
     return _after(now, now.reply)
+
+
+def _with_the_answer(now: Situation, answer: str) -> Next:
+    # After results were fed in the model has the word once more, and the answer stands by then.
+    return _ask(now) if now.just_fed else _settled(now, answer)
+
+
+def _settled(now: Situation, answer: str) -> Next:
+    """A session does not end before its jobs have, and has told the model how."""
+    if now.jobs_running:
+        return AwaitJobs()
+    fed = not now.results_unfed or _out_of_steps(now)
+    return Stop(Answered(answer)) if fed else FeedResults()
 
 
 def _after(now: Situation, reply: Turn) -> Next:
@@ -115,9 +155,9 @@ def _after(now: Situation, reply: Turn) -> Next:
     if now.corrections >= MAX_SCHEMA_CORRECTIONS:
         return Stop(_no_answer(now, f"{now.corrections} calls of final_output were invalid", reply))
     if reply.tool_uses():
-        return MakeRoom() if now.window_full and not _out_of_steps(now) else _ask(now)
-    if not now.needs_final_output:
-        return Stop(Answered(reply.text()))
+        return _ask(now)
+    if not now.needs_final_output or now.jobs_running or now.results_unfed:
+        return _settled(now, reply.text())
     if now.reminders < MAX_SCHEMA_REMINDERS:
         return Remind(SCHEMA_NOTE)
     return Stop(_no_answer(now, f"no valid final_output after {now.reminders} reminders", reply))
@@ -133,6 +173,8 @@ def _no_answer(now: Situation, why: str, reply: Turn) -> Stopped:
 def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
     text = reply.text()
     match reply.message.finish_reason:
+        case "length" if now.short is not None:
+            return evolve(now.short, answer=text)
         case "length":
             detail = "the reply was cut off by the limit of output tokens"
             return Stopped("output_length", detail, text)
@@ -151,7 +193,13 @@ def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
 def _ask(now: Situation) -> Next:
     if _out_of_steps(now):
         return Stop(Stopped("max_steps", f"the limit steps ({now.limits.steps}) is used up"))
-    return AskModel(last=now.limits.steps is not None and now.steps + 1 >= now.limits.steps)
+    if now.results_unfed:
+        return FeedResults()
+    if now.window_full:
+        return MakeRoom()
+    if now.limits.steps is not None and now.steps + 1 >= now.limits.steps:
+        return AskModel(last=True)
+    return WrapUp(now.wrap_up) if now.wrap_up is not None else AskModel()
 
 
 def _out_of_steps(now: Situation) -> bool:

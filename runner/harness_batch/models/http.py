@@ -42,6 +42,8 @@ LOST = (
     httpx.DecodingError,
 )
 """How a connection fails."""
+UNANSWERED = (httpcore.ReadError, httpcore.ReadTimeout, httpcore.RemoteProtocolError)
+"""How it fails after the request has gone out."""
 
 
 @frozen
@@ -142,7 +144,7 @@ class Line:
                 kind, text = ProtocolBroken, why
             case _:
                 text = f"the connection to {host} broke: {why}"
-        return kind(f"{self.settings.name}: {text}")
+        return kind(f"{self.settings.name}: {text}", sent=isinstance(error, UNANSWERED))
 
     def refused(self, refusal: refusals.Refusal) -> ProviderError:
         """The typed error of what the provider said instead of a reply."""
@@ -163,7 +165,8 @@ class Line:
                 return await self._client.send(request, stream=True)
         except trio.TooSlowError:
             within = f"{self.settings.first_byte_timeout:g} s"
-            raise ProviderTimeout(f"{self.settings.name}: no answer within {within}") from None
+            text = f"{self.settings.name}: no answer within {within}"
+            raise ProviderTimeout(text, sent=True) from None
         except LOST as error:
             raise self.failed(error) from error
 

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from harness_batch.permissions.defaults import guards, names
 from harness_batch.permissions.matcher import PATH_PERMISSIONS, covers, matches, path_matches
+from harness_batch.permissions.url_rules import url_matches
 from harness_batch.permissions.wording import denial
 from harness_batch.rules import Ask, Rule
 
@@ -79,11 +80,9 @@ class Policy:
     def judge(self, asks: Sequence[Ask]) -> Verdict:
         """Allowed only when every ask is; without any ask there is nothing to allow: denied."""
         real = any(not ask.passing for ask in asks)
-        rulings = tuple(
-            ruling
-            for ruling in (self.ruling(ask) for ask in asks)
-            if not (real and _need_not_count(ruling))
-        )
+        decide = self.refusal_of_passing if real else self.ruling
+        each = (decide(ask) if ask.passing else self.ruling(ask) for ask in asks)
+        rulings = tuple(ruling for ruling in each if ruling is not None)
         if rulings and all(ruling.action == "allow" for ruling in rulings):
             return Allowed(rulings)
         refused = [(r.ask, r.rule, r.by) for r in rulings if r.action == "deny"]
@@ -115,11 +114,15 @@ class Policy:
     def explain(self, ask: Ask) -> Explanation:
         """Every rule that matches, in order, and the ruling."""
         matching = tuple(rule for rule in self.stack if _matches(rule, ask))
-        guard = next((rule for rule in matching if guards(rule)), None)
         return Explanation(
             ruling=self.ruling(ask),
             matching=matching,
-            too_vague=tuple(r for r in matching if r.action == "allow" and _vague(r, ask, guard)),
+            too_vague=tuple(
+                rule
+                for place, rule in enumerate(matching)
+                if rule.action == "allow"
+                and _vague(rule, ask, next(filter(guards, matching[place::-1]), None))
+            ),
             ceiling=tuple(rule for rule in self.ceiling if _matches(rule, ask)),
         )
 
@@ -133,6 +136,19 @@ class Policy:
                 elif covers(rule.pattern, allow.pattern, permission):
                     barred = True
         return barred
+
+    def refusal_of_passing(self, ask: Ask) -> Ruling | None:
+        """The denial, by a rule that names it, of what no rule need allow; None without."""
+        above = self.parent.refusal_of_passing(ask) if self.parent is not None else None
+        if above is not None:
+            return Ruling(ask, "deny", above.rule, "parent")
+        barred = _decider(_named(self.ceiling), ask)
+        if barred is not None and barred.action != "allow":
+            return Ruling(ask, "deny", barred, "agent")
+        rule = _decider(_named(self.stack), ask)
+        if rule is not None and rule.action != "allow":
+            return Ruling(ask, "deny", rule)
+        return None
 
     def _open(self, permission: str) -> list[str]:
         """Patterns of allows that no later deny covers, nor the ceiling."""
@@ -161,11 +177,9 @@ class Policy:
         }
 
 
-def _need_not_count(ruling: Ruling) -> bool:
-    """A passing ask that is refused for want of a rule, or by one that does not name it."""
-    if not ruling.ask.passing or ruling.action == "allow":
-        return False
-    return ruling.rule is None or ruling.rule.pattern[:1] in ("*", "?")
+def _named(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Rules whose pattern begins with something literal."""
+    return tuple(rule for rule in rules if rule.pattern[:1] not in ("*", "?", ""))
 
 
 def _decider(rules: Sequence[Rule], ask: Ask) -> Rule | None:
@@ -192,6 +206,8 @@ def _is_for(rule: Rule, permission: str) -> bool:
 def _matches(rule: Rule, ask: Ask) -> bool:
     if not _is_for(rule, ask.permission):
         return False
+    if ask.permission == "webfetch":
+        return url_matches(rule.pattern, ask.pattern, widely=rule.action != "allow")
     if ask.permission not in PATH_PERMISSIONS:
         return matches(rule.pattern, ask.pattern)
     if path_matches(rule.pattern, ask.pattern):

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from harness_batch.permissions.shell_names import CONTROL, SET_OPTIONS, steers
 from harness_batch.permissions.shell_names import words as table
-from harness_batch.permissions.shell_words import Unreadable, Word, is_name
+from harness_batch.permissions.shell_source import Unreadable
+from harness_batch.permissions.shell_words import Word, is_name
 from harness_batch.permissions.shell_wrappers import assignment
 
 _DECLARES = table("export declare typeset local readonly")

@@ -7,10 +7,12 @@ from attrs import Factory, define, frozen
 
 from harness_batch.permissions.paths import path_asks
 from harness_batch.permissions.shell_builtins import builtin_doubt
+from harness_batch.permissions.shell_git import git_subcommand
 from harness_batch.permissions.shell_names import CONTROL, EVALUATING, RESERVED
-from harness_batch.permissions.shell_options import doubt_about, git_subcommand, options_of
+from harness_batch.permissions.shell_options import doubt_about, options_of
 from harness_batch.permissions.shell_redirects import Places, ShellPlace, after_cd, either, resolved
-from harness_batch.permissions.shell_words import Unreadable, Word
+from harness_batch.permissions.shell_source import Unreadable
+from harness_batch.permissions.shell_words import Word
 from harness_batch.permissions.shell_wrappers import wrapped
 from harness_batch.rules import Ask
 

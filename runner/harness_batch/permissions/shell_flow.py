@@ -10,9 +10,10 @@ from harness_batch.permissions.shell_heredocs import read_heredoc
 from harness_batch.permissions.shell_names import KNOWN, steers
 from harness_batch.permissions.shell_nodes import NO_TAIL, REDIRECTS, Tail, read_redirect, steering
 from harness_batch.permissions.shell_redirects import ShellPlace, either
+from harness_batch.permissions.shell_source import WORDS, Unreadable
 from harness_batch.permissions.shell_tests import check_test, read_case_item
 from harness_batch.permissions.shell_walk import Reader, Walk, moves
-from harness_batch.permissions.shell_words import WORDS, Unreadable, is_name, read_word
+from harness_batch.permissions.shell_words import is_name, read_word
 from harness_batch.rules import Ask
 
 
@@ -62,6 +63,8 @@ def pipeline(walk: Walk, node: Node, tail: Tail) -> None:
 
 def subshell(walk: Walk, node: Node, tail: Tail) -> None:
     """`( ... )`, `$( ... )`, `<( ... )`."""
+    if walk.source.of(node).startswith(("((", "$((")):
+        raise Unreadable("`((` may be arithmetic, which evaluates its operands")
     walk.around(tail)
     outside = walk.standing
     walk.standing = evolve(outside)

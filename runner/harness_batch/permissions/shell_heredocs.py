@@ -7,7 +7,8 @@ from attrs import frozen
 from tree_sitter import Node
 
 from harness_batch.permissions.shell_nodes import NO_TAIL, Tail, read_redirect
-from harness_batch.permissions.shell_words import WORDS, Source, Unreadable, between, read_word
+from harness_batch.permissions.shell_source import WORDS, Source, Unreadable
+from harness_batch.permissions.shell_words import between, read_word
 
 _UNCERTAIN = "a here-document in it cannot be read with certainty"
 _OWN = frozenset(("<<", "<<-", "heredoc_start", "heredoc_end"))

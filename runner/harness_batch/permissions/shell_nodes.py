@@ -7,7 +7,8 @@ from tree_sitter import Node
 
 from harness_batch.permissions.shell_names import steers
 from harness_batch.permissions.shell_redirects import Redirect
-from harness_batch.permissions.shell_words import WORDS, Source, Unreadable, Word, read_word
+from harness_batch.permissions.shell_source import WORDS, Source, Unreadable
+from harness_batch.permissions.shell_words import Word, read_word
 
 _DECLARE_FLAGS = frozenset(("-x", "-r", "-g", "-p"))
 _OPERATORS = frozenset((">", ">>", ">|", "&>", "&>>", ">&", "<", "<&", "<>"))

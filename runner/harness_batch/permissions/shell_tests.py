@@ -5,7 +5,8 @@ import re
 from attrs import Factory, define
 from tree_sitter import Node
 
-from harness_batch.permissions.shell_words import WORDS, Source, Unreadable, Word, read_word
+from harness_batch.permissions.shell_source import WORDS, Source, Unreadable
+from harness_batch.permissions.shell_words import Word, read_word
 
 _UNARY = frozenset(f"-{letter}" for letter in "abcdefghkLnNOpPrsStuwxGz") | {"!"}
 _STRING = frozenset(("=", "==", "!=", "=~", "-nt", "-ot", "-ef"))

@@ -26,7 +26,7 @@ from harness_batch.permissions.shell_nodes import (
     steering,
 )
 from harness_batch.permissions.shell_redirects import redirect_asks
-from harness_batch.permissions.shell_words import Source, Unreadable
+from harness_batch.permissions.shell_source import Source, Unreadable
 from harness_batch.rules import Ask
 
 MAX_NODES = 5_000

@@ -1,14 +1,14 @@
 """Commands that run their arguments: what is in `timeout 5 ...`, `find -exec`, `sh -c '...'`."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from attrs import frozen
 
+from harness_batch.permissions.shell_git import git_scripts
 from harness_batch.permissions.shell_names import SHELLS, steers
-from harness_batch.permissions.shell_options import GIT_VALUES
-from harness_batch.permissions.shell_words import Unreadable, Word, is_name, literal
+from harness_batch.permissions.shell_source import Unreadable
+from harness_batch.permissions.shell_words import Word, is_name, literal
 
 
 @frozen
@@ -92,14 +92,7 @@ _PLAIN: Mapping[str, Options] = {
 
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _FOUND = Word(None, "{}", loose=True, split=True)
-_GIT_HARMLESS = re.compile(
-    r"(user\.(name|email)|color\.\w+|advice\.\w+|core\.(quotepath|autocrlf|safecrlf|abbrev)"
-    r"|init\.defaultbranch|(commit|tag)\.gpgsign|diff\.(algorithm|renames?|context|noprefix)"
-    r"|log\.\w+|pull\.rebase|merge\.conflictstyle|gc\.auto|status\.\w+)=[^!]*"
-    r"|core\.pager=(cat)?",
-    re.IGNORECASE | re.ASCII,
-)
-"""Settings that cannot make git run anything."""
+_UNDO = frozenset(("n", "L", "l", "--max-args", "--max-lines"))
 _SHELL_FLAGS = frozenset("euxcfhnCv")
 
 Reader: TypeAlias = Callable[[Sequence[Word]], Wrapped]
@@ -115,12 +108,15 @@ def wrapped(program: str, words: Sequence[Word]) -> Wrapped:
     options = _PLAIN.get(program)
     if options is None:
         return Wrapped()
-    inner = _after(words, options)
+    _, inner = _split(words, options)
     return Wrapped((inner,) if inner else (), harmless=options.harmless and bool(inner))
 
 
-def _after(words: Sequence[Word], options: Options) -> tuple[Word, ...]:
-    """The words behind the wrapper's own options and operands."""
+def _split(
+    words: Sequence[Word], options: Options
+) -> tuple[list[tuple[str, str]], tuple[Word, ...]]:
+    """The wrapper's own options with their values, and the words behind them and its operands."""
+    own: list[tuple[str, str]] = []
     place = 1
     while place < len(words):
         value = _known(words, place)
@@ -129,33 +125,44 @@ def _after(words: Sequence[Word], options: Options) -> tuple[Word, ...]:
             break
         if not value.startswith("-") or value == "-":
             break
-        place += _width(words[0].shown, value, options)
-    for own in range(place, min(place + options.operands, len(words))):
-        _known(words, own)
-    return tuple(words[place + options.operands :])
+        place += 1
+        for name, attached in _letters(words[0].shown, value, options):
+            own.append((name, attached if attached is not None else _known(words, place)))
+            place += attached is None
+    for operand in range(place, min(place + options.operands, len(words))):
+        _known(words, operand)
+    return own, tuple(words[place + options.operands :])
 
 
-def _width(program: str, option: str, options: Options) -> int:
-    """Words that an option takes: 1, or 2 with its value."""
-    name, equals, _ = option.partition("=")
-    if name in options.long_flags or (equals and name in options.long_valued):
-        return 1
-    if name in options.long_valued:
-        return 2
-    if not option.startswith("--"):
-        for place, letter in enumerate(option[1:], 1):
-            if letter in options.valued:
-                return 1 if place < len(option) - 1 else 2
-            if letter in options.attached:
-                return 1
-            if letter not in options.flags:
-                break
+def _letters(program: str, option: str, options: Options) -> Iterator[tuple[str, str | None]]:
+    """Each option in a word with its value; None when that is the next word."""
+    name, equals, value = option.partition("=")
+    if option.startswith("--"):
+        if name in options.long_flags or (equals and name in options.long_valued):
+            yield name, value
+            return
+        if name in options.long_valued:
+            yield name, None
+            return
+    for place, letter in enumerate(option[1:], 2):
+        rest = option[place:]
+        if letter in options.flags:
+            yield letter, ""
+        elif letter in options.valued:
+            yield letter, rest or None
+            return
+        elif letter in options.attached:
+            yield letter, rest
+            return
         else:
-            return 1
-    raise Unreadable(f"`{option}` of {program} is not known here, so what it runs is not either")
+            raise Unreadable(
+                f"`{option}` of {program} is not known here, so what it runs is not either"
+            )
 
 
 def _known(words: Sequence[Word], place: int) -> str:
+    if place >= len(words):
+        raise Unreadable(f"{words[0].shown} lacks a word, so what it runs is not known")
     value = words[place].value
     if value is None:
         raise Unreadable(f"`{words[place].shown}` stands where {words[0].shown} is told what to do")
@@ -190,7 +197,7 @@ def _env(words: Sequence[Word]) -> Wrapped:
         long_flags=("--ignore-environment", "--null", "--debug"),
         long_valued=("--unset",),
     )
-    rest = _after(words, options)
+    _, rest = _split(words, options)
     if rest and rest[0].value == "-":
         rest = rest[1:]
     inner = _behind_assignments(rest, 0)
@@ -211,32 +218,23 @@ def _time(words: Sequence[Word]) -> Wrapped:
 def _command(words: Sequence[Word]) -> Wrapped:
     if len(words) > 1 and words[1].value in ("-v", "-V"):
         return Wrapped()
-    inner = _after(words, Options(flags="p"))
+    _, inner = _split(words, Options(flags="p"))
     return Wrapped((inner,) if inner else (), harmless=bool(inner))
 
 
 def _xargs(words: Sequence[Word]) -> Wrapped:
     """What it reads comes behind the words it is given, or in place of the string of `-I`."""
-    options = _PLAIN["xargs"]
-    inner = _after(words, options)
+    own, inner = _split(words, _PLAIN["xargs"])
     if not inner:
         return Wrapped(((literal("echo"), _FOUND),), harmless=True)
-    own = [word.value or "" for word in words[1 : len(words) - len(inner)]]
-    mark = None
-    for place, option in enumerate(own):
-        if option.startswith("-I"):
-            mark = option[2:] or own[place + 1]
-        elif option.startswith("--replace"):
-            mark = option.partition("=")[2] or "{}"
-        elif option.startswith("-i"):
-            mark = option[2:] or "{}"
-    if not mark:
-        return Wrapped(((*inner, _FOUND),), harmless=True)
+    marks = [value or "{}" for name, value in own if name in ("I", "i", "--replace")]
     swapped = tuple(
-        Word(None, word.shown, loose=True) if mark in (word.value or word.shown) else word
+        _FOUND if any(mark in (word.value or word.shown) for mark in marks) else word
         for word in inner
     )
-    return Wrapped((swapped,), harmless=True)
+    # Without a mark, or when `-n` or `-L` undoes it, what is read comes last.
+    behind = () if swapped != inner and not any(name in _UNDO for name, _ in own) else (_FOUND,)
+    return Wrapped(((*swapped, *behind),), harmless=True)
 
 
 def _find(words: Sequence[Word]) -> Wrapped:
@@ -245,7 +243,7 @@ def _find(words: Sequence[Word]) -> Wrapped:
     while place < len(words):
         if words[place].value in _FIND_RUNS:
             end = place + 1
-            while end < len(words) and words[end].value not in (";", "+"):
+            while end < len(words) and not _ends(words, end):
                 end += 1
             inner = words[place + 1 : end]
             commands.append(
@@ -254,6 +252,12 @@ def _find(words: Sequence[Word]) -> Wrapped:
             place = end
         place += 1
     return Wrapped(tuple(command for command in commands if command))
+
+
+def _ends(words: Sequence[Word], place: int) -> bool:
+    """Where `-exec` ends: at `;`, or at `+` right behind `{}`."""
+    value = words[place].value
+    return value == ";" or (value == "+" and words[place - 1].value == "{}")
 
 
 def _shell(words: Sequence[Word]) -> Wrapped:
@@ -276,20 +280,7 @@ def _shell(words: Sequence[Word]) -> Wrapped:
 
 
 def _git(words: Sequence[Word]) -> Wrapped:
-    """`git -c alias.x='!command'` runs it; of other settings only harmless ones pass."""
-    scripts: list[str] = []
-    for place in range(1, len(words)):
-        value = words[place].value
-        if value is not None and not value.startswith("-"):
-            if words[place - 1].value not in GIT_VALUES:
-                break
-            if words[place - 1].value == "-c":
-                key, _, setting = value.partition("=")
-                if key.lower().startswith("alias.") and setting.startswith("!"):
-                    scripts.append(setting[1:])
-                elif not _GIT_HARMLESS.fullmatch(value):
-                    raise Unreadable(f"`git -c {key}` can make git run other programs")
-    return Wrapped(scripts=tuple(scripts))
+    return Wrapped(scripts=git_scripts(words))
 
 
 _READERS: Mapping[str, Reader] = {

@@ -5,10 +5,11 @@ All faults of all recipes are told at once; nothing is started, nothing is calle
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from attrs import Factory, define, evolve, frozen
 
-from harness_batch.agents.record import Agent
+from harness_batch.agents.record import Agent, Command, Equipment, OpeningPart
 from harness_batch.config.record import Config
 from harness_batch.errors import Fault, FaultyInput, UsageError
 from harness_batch.limits import Limits
@@ -18,6 +19,7 @@ from harness_batch.plan.digest import Ingredients, item_digest, script_name
 from harness_batch.plan.inputs import (
     Bases,
     DiskFiles,
+    Equipped,
     Overrides,
     RecipeSource,
     RepoBase,
@@ -26,6 +28,7 @@ from harness_batch.plan.inputs import (
 from harness_batch.plan.item import Item, Plan
 from harness_batch.plan.keys import folder_names, item_key, repo_names
 from harness_batch.plan.matrix import rows
+from harness_batch.plan.opening import called, parts
 from harness_batch.plan.select import select
 from harness_batch.recipe.record import Recipe
 from harness_batch.rules import Rule
@@ -41,7 +44,7 @@ def build_plan(
     sources: Sequence[tuple[RecipeSource, JsonObject]],
     *,
     config: Config,
-    agents: Mapping[str, Agent],
+    agents: Mapping[str, Agent] | Equipped,
     repos: Sequence[RepoBase] | Bases,
     cli: Overrides,
     default_rules: tuple[Rule, ...],
@@ -50,26 +53,42 @@ def build_plan(
     """The items of all recipes, in the order given.
 
     With each source come its parameters as they were given (`--params`); `cli.parameters` win.
-    `files` answers the matrix's questions about a repository; None looks at the checkout only.
+    `agents` may also give all that there is on a repository. `files` answers the matrix's questions
+    about a repository; None looks at the checkout only.
 
     Raises: FaultyInput for recipes, UsageError for the command line.
     """
-    chooser = Chooser(config=config, agents=agents, cli=cli)
+    bases = [repos(source) if callable(repos) else repos for source, _ in sources]
+    kits = _kits(agents, [base for each in bases for base in each])
+    known = {name: agent for kit in kits.values() for name, agent in kit.agents.items()}
+    chooser = Chooser(config=config, agents=known, cli=cli)
     check_overrides(chooser)
     _check_parameters(sources, cli)
-    planning = _Planning(chooser, default_rules, files or DiskFiles())
-    for source, given in sources:
-        planning.plan(source, given, repos(source) if callable(repos) else repos)
+    planning = _Planning(chooser, default_rules, files or DiskFiles(), kits)
+    for (source, given), each in zip(sources, bases, strict=True):
+        planning.plan(source, given, each)
     planning.check_keys()
     if planning.faults:
         raise FaultyInput(list(dict.fromkeys(planning.faults))[:MAX_FAULTS])
     folders = folder_names([draft.key for draft in planning.items])
     items = tuple(evolve(item, folder=folders[item.key]) for item in planning.items)
-    warnings = [warning for source, _ in sources for warning in source.warnings]
+    warnings = [warning for kit in kits.values() for warning in kit.warnings]
+    warnings += [warning for source, _ in sources for warning in source.warnings]
     return Plan(
         items=select(items, only=cli.only),
         warnings=tuple(dict.fromkeys((*config.warnings, *warnings))),
     )
+
+
+def _kits(
+    agents: Mapping[str, Agent] | Equipped, bases: Sequence[RepoBase]
+) -> dict[RepoBase, Equipment]:
+    if not bases and not callable(agents):
+        return {RepoBase(Path(), "", None): Equipment(agents=agents)}
+    return {
+        base: agents(base) if callable(agents) else Equipment(agents=agents)
+        for base in dict.fromkeys(bases)
+    }
 
 
 def _check_parameters(sources: Sequence[tuple[RecipeSource, JsonObject]], cli: Overrides) -> None:
@@ -92,6 +111,7 @@ class _Base:
 class _Decision:
     """What configuration, recipe and command line come to for one rendered recipe."""
 
+    opening: tuple[OpeningPart, ...]
     agent: Agent
     models: tuple[ModelRef, ...]
     small: ModelRef | None
@@ -107,6 +127,7 @@ class _Planning:
     chooser: Chooser
     default_rules: tuple[Rule, ...]
     files: RepoFiles
+    kits: Mapping[RepoBase, Equipment]
     items: list[Item] = Factory(list)
     faults: list[Fault] = Factory(list)
     origins: list[RecipeSource] = Factory(list)
@@ -144,7 +165,8 @@ class _Planning:
     def _item(
         self, source: RecipeSource, recipe: Recipe, params: JsonObject, row: JsonObject, at: _Base
     ) -> Item | Wrong:
-        decided = self._decided(recipe)
+        kit = self.kits[at.base]
+        decided = self._decided(recipe, kit)
         if isinstance(decided, Wrong):
             return decided
         ingredients = Ingredients(
@@ -158,6 +180,9 @@ class _Planning:
             rules=decided.rules,
             limits=decided.limits,
             base_sha=at.base.base_sha,
+            opening=decided.opening,
+            skills=tuple(kit.skills.values()),
+            subagents=_subagents(decided.rules, kit.agents),
         )
         return Item(
             key=item_key(source.name, row, at.name),
@@ -174,23 +199,42 @@ class _Planning:
             ref=at.base.ref,
             base_sha=at.base.base_sha,
             small_model=decided.small,
+            opening=decided.opening,
+            equipment=kit,
             refusal=decided.refusal,
         )
 
-    def _decided(self, recipe: Recipe) -> _Decision | Wrong:
-        chooser = self.chooser
-        agent = chooser.agent(recipe)
+    def _decided(self, recipe: Recipe, kit: Equipment) -> _Decision | Wrong:
+        chooser = evolve(self.chooser, agents=kit.agents)
+        command = called(recipe, kit)
+        if isinstance(command, Wrong):
+            return command
+        opening = parts(recipe, command)
+        if isinstance(opening, Wrong):
+            return opening
+        agent = chooser.agent(recipe, command)
         if isinstance(agent, Wrong):
             return agent
-        models, small = chooser.models(recipe, agent), chooser.small_model(recipe)
+        return self._filled(recipe, chooser, command, opening, agent)
+
+    def _filled(
+        self,
+        recipe: Recipe,
+        chooser: Chooser,
+        command: Command | None,
+        opening: tuple[OpeningPart, ...],
+        agent: Agent,
+    ) -> _Decision | Wrong:
+        models, small = chooser.models(recipe, agent, command), chooser.small_model(recipe)
         if isinstance(models, Wrong):
             return models
         if isinstance(small, Wrong):
             return small
         limits = self._limits(recipe, agent)
-        if wrong := chooser.unpriced(models, recipe, limits):
+        if wrong := chooser.unpriced((*models, *((small,) if small else ())), recipe, limits):
             return wrong
         return _Decision(
+            opening=opening,
             agent=agent,
             models=models,
             small=small,
@@ -198,7 +242,7 @@ class _Planning:
             rules=(
                 *self.default_rules,
                 *chooser.config.rules,
-                *agent.rules,
+                *agent.granted,
                 *recipe.permissions,
                 *chooser.cli.rules,
             ),
@@ -244,3 +288,10 @@ def _named(repos: Sequence[RepoBase]) -> Iterator[_Base]:
     names = repo_names([base.path for base in repos])
     for base, name in zip(repos, names, strict=True):
         yield _Base(base, name)
+
+
+def _subagents(rules: tuple[Rule, ...], agents: Mapping[str, Agent]) -> tuple[Agent, ...]:
+    """Those that some rule may let the session start; too many are no harm in a digest."""
+    if not any(rule.permission == "task" and rule.action == "allow" for rule in rules):
+        return ()
+    return tuple(agents[name] for name in sorted(agents) if agents[name].mode != "primary")

@@ -15,7 +15,7 @@ from typing import Any
 
 from attrs import fields, frozen, has
 
-from harness_batch.agents.record import Agent
+from harness_batch.agents.record import Agent, OpeningPart, Skill
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.record import (
@@ -25,14 +25,16 @@ from harness_batch.recipe.record import (
     PatchRules,
     Recipe,
     SandboxWish,
+    SubRecipe,
     WorkspaceWish,
 )
 from harness_batch.rules import Rule
 
 _FORM = "harness-batch item 1"
 _NOT_OF_THE_RECIPE = {
-    Recipe: ("file", "limits", "models", "permissions", "agent"),
+    Recipe: ("file", "limits", "models", "permissions", "agent", "command"),
     WorkspaceWish: ("repo", "ref"),
+    SubRecipe: ("source",),
 }
 """Fields that stand elsewhere in the digest, resolved, or that only say where things lie."""
 
@@ -52,21 +54,21 @@ class Ingredients:
     rules: tuple[Rule, ...]
     limits: Limits
     base_sha: str | None
+    opening: tuple[OpeningPart, ...] = ()
+    """The template of a command, filled in."""
+    skills: tuple[Skill, ...] = ()
+    subagents: tuple[Agent, ...] = ()
+    """Those that the session may start."""
 
 
 def item_digest(ingredients: Ingredients) -> str:
     """32 hex digits; the order of keys in objects does not matter."""
-    what = {
+    what: JsonObject = {
         "form": _FORM,
         "recipe": ingredients.recipe,
         "params": ingredients.params,
         "matrix": ingredients.matrix,
-        "agent": {
-            "name": ingredients.agent.name,
-            "prompt": ingredients.agent.prompt,
-            "temperature": ingredients.agent.temperature,
-            "rules": _words(ingredients.agent.rules),
-        },
+        "agent": _agent(ingredients.agent),
         "models": ingredients.models,
         "small_model": ingredients.small_model,
         "instructions": ingredients.instructions,
@@ -74,8 +76,26 @@ def item_digest(ingredients: Ingredients) -> str:
         "limits": [ingredients.limits.steps, ingredients.limits.output_tokens],
         "base": ingredients.base_sha,
     }
+    if ingredients.opening:
+        what["opening"] = [[type(part).__name__, part] for part in ingredients.opening]
+    if ingredients.skills:
+        what["skills"] = [[s.name, s.description, s.body, s.trusted] for s in ingredients.skills]
+    if ingredients.subagents:
+        what["subagents"] = [
+            {**_agent(agent), "model": agent.model, "steps": agent.steps}
+            for agent in ingredients.subagents
+        ]
     text = json.dumps(what, sort_keys=True, separators=(",", ":"), default=_plain)
     return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _agent(agent: Agent) -> JsonObject:
+    return {
+        "name": agent.name,
+        "prompt": agent.prompt,
+        "temperature": agent.temperature,
+        "rules": _words(agent.rules),
+    }
 
 
 def _words(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:

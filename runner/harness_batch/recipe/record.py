@@ -1,10 +1,11 @@
 """A recipe after the door: rendered for one item, frozen, with no question left open."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from attrs import Factory, frozen
+from attrs import Factory, field, frozen
 
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
@@ -129,6 +130,55 @@ class Extension:
     name: Literal["developer", "todo"]
 
 
+class RecipeTemplate(Protocol):
+    """A checked recipe file whose templates are not rendered yet."""
+
+    @property
+    def file(self) -> Path:
+        """Where it stands."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The recipe's."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The declarations."""
+        ...
+
+    @property
+    def content(self) -> str:
+        """Hash of the file and of all recipes that it uses."""
+        ...
+
+    def values(self, given: Mapping[str, object]) -> JsonObject:
+        """Every parameter's value. Raises: FaultyInput."""
+        ...
+
+    def rendered(self, variables: Mapping[str, object]) -> "Recipe":
+        """The recipe for these values. Raises: FaultyInput."""
+        ...
+
+
+@frozen(kw_only=True)
+class SubRecipe:
+    """A recipe that the agent may run, as a tool."""
+
+    name: str
+    """Of the tool, and for `task` rules."""
+    description: str
+    """For the model."""
+    values: JsonObject
+    """Parameters that are fixed."""
+    parameters: JsonObject
+    """JSON Schema of the others."""
+    content: str
+    """See `RecipeTemplate.content`."""
+    source: RecipeTemplate = field(eq=False, repr=False)
+
+
 @frozen(kw_only=True)
 class Recipe:
     """One item's recipe, templates rendered."""
@@ -141,11 +191,14 @@ class Recipe:
     """Goes into the system prompt."""
     prompt: str = ""
     """The user's message."""
+    command: str | None = None
+    """The prompt is `/command arguments`, and the file itself says so: no value can."""
     models: tuple[str, ...] = ()
     """`PROVIDER/MODEL`, fallbacks in order; empty: the configuration's. A relative
     `scripted/FILE` is made absolute from the recipe's folder."""
     small_model: str | None = None
-    agent: str = "build"
+    agent: str | None = None
+    """None: the command's, else build."""
     temperature: float | None = None
     permissions: tuple[Rule, ...] = ()
     on_denial: Literal["continue", "fail"] | int = "continue"
@@ -162,3 +215,4 @@ class Recipe:
     response_schema: JsonObject | None = None
     retry: RetryRule | None = None
     extensions: tuple[Extension, ...] = ()
+    sub_recipes: tuple[SubRecipe, ...] = ()

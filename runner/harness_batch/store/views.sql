@@ -172,6 +172,17 @@ SELECT
 FROM tool_call
 ORDER BY session_id, started_at, tool_call_id;
 
+-- Sessions that other sessions started. One that never ended died with its runner.
+CREATE OR REPLACE VIEW report_child AS
+SELECT
+    s.run_id, s.session_id, s.parent_id, s.depth, s.item_key, s.recipe, s.agent, s.model,
+    coalesce(s.status, 'errored') AS status,
+    CASE WHEN s.status IS NULL THEN 'infra.killed' ELSE s.reason END AS reason,
+    s.detail, s.attempts, s.steps, s.tool_calls, s.input_tokens, s.output_tokens, s.cost_usd
+FROM session AS s
+WHERE s.depth > 0
+ORDER BY s.session_id;
+
 CREATE OR REPLACE VIEW report_notice AS
 SELECT run_id, session_id, level, text, ts FROM notice ORDER BY run_id, seq;
 

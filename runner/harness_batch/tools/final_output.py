@@ -1,7 +1,6 @@
 """The final_output tool: the session's answer in the shape that the recipe demands."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from attrs import frozen
 
@@ -55,7 +54,7 @@ class FinalOutputTool:
         )
 
 
-def _moved(schema: Any) -> Any:
+def _moved(schema: object) -> object:
     """The schema as a part of another one: references to its own top lead there still."""
     match schema:
         case dict():
@@ -66,7 +65,7 @@ def _moved(schema: Any) -> Any:
             return schema
 
 
-def _reference(key: str, value: Any) -> Any:
+def _reference(key: str, value: object) -> object:
     if key == "$ref" and isinstance(value, str) and (value == "#" or value.startswith("#/")):
         return f"#/properties/{WRAPPED}{value[1:]}"
     return _moved(value)

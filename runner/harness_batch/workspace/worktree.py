@@ -121,8 +121,7 @@ async def open_workspace(
             yield workspace
         finally:
             with trio.CancelScope(shield=True):
-                gone = (remove_folder, tmp) if keep else (_remove_session, folder)
-                for trouble in await trio.to_thread.run_sync(*gone):
+                for trouble in await trio.to_thread.run_sync(_clear, folder, tmp, keep):
                     notice(trouble)
 
 
@@ -135,8 +134,11 @@ def disk(folder: Path) -> Iterator[None]:
         raise HostError(f"cannot keep the workspace in {folder}: {error}") from error
 
 
-def _remove_session(folder: Path) -> tuple[str, ...]:
-    troubles = remove_session(folder)
+def _clear(folder: Path, tmp: Path, keep: bool) -> tuple[str, ...]:
+    troubles = remove_folder(tmp)  # by name: the agent may have removed the owner file
+    if keep:
+        return troubles
+    troubles += remove_session(folder)
     with suppress(OSError):  # other sessions of the run may live there
         folder.parent.rmdir()
     return troubles

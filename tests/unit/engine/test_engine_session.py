@@ -241,7 +241,7 @@ async def test_a_broken_reply_whose_call_was_run_is_not_asked_for_again(
     assert kept.message.finish_reason == "unknown"
     cut = kept.tool_uses()[1]
     assert isinstance(cut.state, Failed)
-    assert "did not run" in cut.state.error
+    assert "nothing was run" in cut.state.error
     assert faults(studio.log, 1) == []
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.permissions.defaults import DEFAULT_RULES
@@ -216,6 +216,8 @@ def test_a_harmless_wrapper_needs_no_rule_but_a_deny_that_names_it_holds() -> No
     assert isinstance(policy({"bash": {"*": "deny", "pytest *": "allow"}}).judge(asks), Allowed)
     assert isinstance(policy({"bash": {"*": "allow", "timeout *": "deny"}}).judge(asks), Denied)
     assert isinstance(policy({"bash": {"ls *": "allow"}}).judge(asks[1:]), Denied)
+    buried = policy({"bash": {"timeout *": "deny", "*": "deny", "pytest *": "allow"}})
+    assert isinstance(buried.judge(asks), Denied)
 
 
 def test_the_explanation_lists_every_matching_rule_and_the_winner() -> None:
@@ -225,6 +227,9 @@ def test_the_explanation_lists_every_matching_rule_and_the_winner() -> None:
     assert [rule.pattern for rule in told.too_vague] == ["find *"]
     assert told.ruling.action == "deny"
     assert told.ruling.rule == told.matching[0]
+    told = policy({"read": {"a/**": "allow"}}).explain(Ask("read", "a/.env"))
+    assert [rule.pattern for rule in told.matching] == ["*", "*.env", "a/**"]
+    assert [rule.pattern for rule in told.too_vague] == ["a/**"]
 
 
 @pytest.mark.parametrize(
@@ -268,6 +273,7 @@ def allowed(judge: Policy, asks: list[Ask]) -> bool:
     return isinstance(judge.judge(asks), Allowed)
 
 
+@settings(deadline=None)
 @given(STACKS, CALLS)
 def test_nothing_is_allowed_that_no_rule_allows(stack: tuple[Rule, ...], asks: list[Ask]) -> None:
     verdict = Policy(stack).judge(asks)
@@ -278,6 +284,7 @@ def test_nothing_is_allowed_that_no_rule_allows(stack: tuple[Rule, ...], asks: l
         assert all(ask in counted or ask.passing for ask in asks)
 
 
+@settings(deadline=None)
 @given(STACKS, CALLS, RULES)
 def test_one_more_deny_never_allows_more(
     stack: tuple[Rule, ...], asks: list[Ask], last: Rule
@@ -287,6 +294,7 @@ def test_one_more_deny_never_allows_more(
         assert allowed(Policy(stack), asks)
 
 
+@settings(deadline=None)
 @given(STACKS, CALLS, RULES)
 def test_one_more_allow_never_denies_more(
     stack: tuple[Rule, ...], asks: list[Ask], last: Rule
@@ -296,6 +304,7 @@ def test_one_more_allow_never_denies_more(
         assert allowed(Policy((*stack, allow)), asks)
 
 
+@settings(deadline=None)
 @given(STACKS, STACKS, STACKS, CALLS)
 def test_neither_a_parent_nor_a_ceiling_ever_widens(
     stack: tuple[Rule, ...], parent: tuple[Rule, ...], ceiling: tuple[Rule, ...], asks: list[Ask]
@@ -307,6 +316,7 @@ def test_neither_a_parent_nor_a_ceiling_ever_widens(
         assert allowed(Policy(stack), asks)
 
 
+@settings(deadline=None)
 @given(STACKS, STACKS, ASKS)
 def test_a_hidden_tool_has_no_input_that_is_allowed(
     stack: tuple[Rule, ...], ceiling: tuple[Rule, ...], ask: Ask

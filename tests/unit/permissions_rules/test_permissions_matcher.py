@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.permissions.matcher import covers, matches, path_matches
@@ -61,6 +61,7 @@ def test_paths_fold_backslashes_and_match_at_the_root(pattern: str, path: str, f
     assert path_matches(pattern, path) is fits
 
 
+@settings(deadline=None)
 @given(st.text(ALPHABET, max_size=8), st.text("ab /\n", max_size=10))
 def test_it_agrees_with_a_regular_expression(pattern: str, text: str) -> None:
     def expression(glob: str) -> str:
@@ -72,6 +73,7 @@ def test_it_agrees_with_a_regular_expression(pattern: str, text: str) -> None:
     assert matches(pattern, text) is fits
 
 
+@settings(deadline=None)
 @given(st.text(ALPHABET, max_size=6), st.text(ALPHABET, max_size=6), st.text("ab /\n", max_size=8))
 def test_a_covering_pattern_matches_all_that_the_other_does(
     wide: str, narrow: str, text: str

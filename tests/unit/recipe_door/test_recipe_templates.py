@@ -109,7 +109,6 @@ def test_a_variable_that_no_row_brings_is_told_with_its_line(tmp_path: Path) -> 
 RENDERED_BAD = [
     ("model: '{{ v }}'", "claude", "`model` must be PROVIDER/MODEL, not `claude`"),
     ("prompt: '{{ v }}'", "  ", "needs a `prompt` or `instructions`"),
-    ("prompt: '{{ v }}'", "/review x", "(`/name`) is not supported by this version"),
     ("limits: {seconds: '{{ v }}'}", "soon", "`limits.seconds`: `soon` is no duration"),
     ("context: ['{{ v }}']", "../x", "`context`: `../x` leads out of the workspace"),
     ("checks: [{name: '{{ v }}', run: a}, {name: b, run: a}]", "b", "two checks have the name `b`"),
