@@ -48,6 +48,7 @@ class ChildItems:
             checks=(),
             expect=Expectations(),
             response_schema=None,
+            retry=None,
             sub_recipes=(),
         )
         own = tuple(rule for rule in parent.rules if rule.source.startswith("recipe:"))
@@ -71,6 +72,8 @@ class ChildItems:
             sandbox=parent.recipe.sandbox,
             patch=parent.recipe.patch,
             workspace=parent.recipe.workspace,
+            # Putting the workspace back would throw the parent's own work away.
+            retry=recipe.retry and evolve(recipe.retry, reset=False),
         )
         item = self._item(parent, framed, agent, recipe.permissions)
         return item if isinstance(item, Wrong) else evolve(item, params=params)
