@@ -137,7 +137,7 @@ def test_a_sub_recipe_needs_a_rule_and_is_told_so(linted: FamilyRun) -> None:
     assert "`task: {locked: allow}`" in linted.stderr
 
 
-FAULTY = {
+FAULTY: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "missing": ({"name": "a", "path": "none.yaml"}, {}, "there is no recipe `none.yaml`"),
     "reserved": ({"name": "bash", "path": "b.json"}, {}, "`bash` is a tool already"),
     "name": ({"name": "a b", "path": "b.json"}, {}, "becomes a tool's name"),
