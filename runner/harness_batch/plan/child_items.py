@@ -62,7 +62,7 @@ class ChildItems:
             return Wrong("; ".join(fault.message for fault in error.faults), "sub_recipes")
         agent = self.chooser.agents.get(recipe.agent)
         if agent is None:
-            return Wrong(f"sub-recipe {sub.name!r}: unknown agent {recipe.agent!r}", "agent")
+            return Wrong(f"unknown agent {recipe.agent!r}", "agent")
         framed = evolve(
             recipe,
             expect=evolve(recipe.expect, patch=None, max_files=None, touches=()),
