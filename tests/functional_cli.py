@@ -34,7 +34,7 @@ CANARY = "canary-7f3a9c51e2-not-for-files"
 """A secret of the runner's environment that has nothing to do with providers."""
 PRICES = {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}
 """US dollars per million tokens."""
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 180
 """A run that takes longer hangs."""
 
 SOURCE = '''"""Prices of the little shop."""

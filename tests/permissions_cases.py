@@ -73,6 +73,14 @@ test -v 'a[$(canary)]'
 [ -v 'a[$(canary)]' ]
 x='a[$(canary)]'; [[ $x -eq 1 ]]
 x='a[$(canary)]'; echo $((x))
+echo='a[$(canary)]'; ((echo))
+echo='a[$(canary)]'; (( echo )) || true
+echo='a[$(canary)]'; x="$((echo))"
+echo='a[$(canary)]'; cat < <(cat <<< $((echo)))
+echo='a[$(canary)]'; [[ echo -eq 1 ]]
+echo='a[$(canary)]'; export x=$((echo))
+echo='a[$(canary)]'; echo ${x:-$((echo))}
+x=abc; echo='a[$(canary)]'; echo ${x:echo}
 x='-v a[$(canary)]'; IFS=' '; [ $x ]
 y='a[$(canary)]'; test -v "$y"
 o=-v; y='a[$(canary)]'; test "$o" "$y"
@@ -324,6 +332,14 @@ cat <<""
 hi
 
 canary
+~~~
+echo='a[$(canary)]'; cat <<EOF
+$((echo))
+EOF
+~~~
+echo='a[$(canary)]'; cat <<EOF
+a $(( echo ))
+EOF
 ~~~
 cat <<EOF; cat <<'X'
 $(canary)

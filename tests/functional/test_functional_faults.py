@@ -120,6 +120,22 @@ PASSING = {
     ),
 }  # fmt: skip
 
+ODD_CALLS = {
+    name: Trouble(script=(FIRST, Reply(odd), LAST))
+    for name, odd in {
+        "invalid-json": Call("write", '{"file_path": "shop/more.py", "content": '),
+        "no-object": Call("write", "[1, 2]"),
+        "against-the-schema": Call("write", {"file_path": 3, "content": "x"}),
+        "unknown-tool": Call("frobnicate", {"a": 1}),
+        "wrong-case": Call("WRITE", WRITE_MORE.arguments),
+    }.items()
+} | {
+    "cut-after-a-tool": Trouble(
+        script=(FIRST, Reply(WRITE_MORE, LONG_CALL, delivery=Delivery(cut_after=6000)), LAST),
+        forms=ANTHROPIC,
+    )
+}
+
 ERRORED = {
     "wrong-key": Trouble(
         script=(FIRST,),
@@ -237,7 +253,7 @@ ERRORED = {
         answers=(Refuse(400, error("invalid_request_error", "prompt is too long: 9 > 8")),),
         kind="context_overflow",
         verdict=("context_overflow", "error", "provider.context_overflow"),
-        said="prompt is too long",
+        said="longer than the model's window",
         status=400,
         forms=ANTHROPIC,
     ),
@@ -339,7 +355,7 @@ def carried_out(folder: Path, troubles: Mapping[str, Trouble], *arguments: str) 
 
 @pytest.fixture(scope="module")
 def passing(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return carried_out(tmp_path_factory.mktemp("passing"), PASSING)
+    return carried_out(tmp_path_factory.mktemp("passing"), PASSING | ODD_CALLS)
 
 
 @pytest.fixture(scope="module")
@@ -349,8 +365,20 @@ def errored(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    folder = tmp_path_factory.mktemp("waiting")
-    return carried_out(folder, WAITING, "-j", "8", "--limit", "seconds=10")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
+        nobody = {"base_url": f"http://127.0.0.1:{taken.getsockname()[1]}"}
+        silent = {"first_byte_timeout": 0.5}
+        short = {"seconds": 6.5}
+        troubles = {
+            "refused": Trouble(script=(), provider=nobody, limits=short, forms=OPENAI),
+            "silent": Trouble(
+                script=(Raw(hang=True),), provider=silent, limits=short, forms=ANTHROPIC
+            ),
+            **WAITING,
+        }
+        folder = tmp_path_factory.mktemp("waiting")
+        return carried_out(folder, troubles, "-j", "8", "--limit", "seconds=10")
 
 
 @pytest.fixture(scope="module")
@@ -486,49 +514,26 @@ def test_tokens_of_a_reply_that_broke_off_are_kept_and_its_cost_is_not_made_up(
     assert "2 unpriced calls" in (errored.folder / "summary.md").read_text(encoding="utf-8")
 
 
-def test_nobody_there_and_nobody_answering_end_within_the_limit(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
-        port = taken.getsockname()[1]
-        nobody = {"base_url": f"http://127.0.0.1:{port}"}
-        refused = Trouble(script=(), provider=nobody, forms=OPENAI)
-        silent = Trouble(
-            script=(Raw(hang=True),), provider={"first_byte_timeout": 0.5}, forms=ANTHROPIC
-        )
-        troubles = {"refused": refused, "silent": silent}
-        ran = carried_out(tmp_path, troubles, "--limit", "seconds=6.5")
-
-    assert ran.exit_code == 3
-    for name, kind, told in (
-        ("refused.openai-chat", "network", f"cannot connect to 127.0.0.1:{port}"),
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [
+        ("refused.openai-chat", "network", "cannot connect to 127.0.0.1:"),
         ("silent.anthropic", "timeout", "no answer within 0.5 s"),
-    ):
-        session = ran.session(name)
-        assert session.verdict == ("error", f"provider.{kind}")
-        assert told in session.detail
-        assert {call["error_kind"] for call in session.calls} == {kind}
-        assert all(call["duration_s"] < 2 for call in session.calls)
-        assert len(session.requests) == (len(session.calls) if kind == "timeout" else 0)
-        assert session.row["cost_usd"] is None
-        (line,) = (line for line in ran.stderr.splitlines() if f"ERROR {name}: " in line)
-        assert told in line
+    ],
+)
+def test_nobody_there_and_nobody_answering_end_within_the_limit(
+    waiting: Ran, name: str, kind: str, told: str
+) -> None:
+    session = waiting.session(name)
 
-
-@pytest.fixture(scope="module")
-def odd_calls(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    calls = {
-        "invalid-json": (Call("write", '{"file_path": "shop/more.py", "content": '),),
-        "no-object": (Call("write", "[1, 2]"),),
-        "against-the-schema": (Call("write", {"file_path": 3, "content": "x"}),),
-        "unknown-tool": (Call("frobnicate", {"a": 1}),),
-        "wrong-case": (Call("WRITE", WRITE_MORE.arguments),),
-    }
-    troubles = {
-        name: Trouble(script=(FIRST, Reply(*blocks), LAST)) for name, blocks in calls.items()
-    }
-    cut = Reply(WRITE_MORE, LONG_CALL, delivery=Delivery(cut_after=6000))
-    troubles["cut-after-a-tool"] = Trouble(script=(FIRST, cut, LAST), forms=ANTHROPIC)
-    return carried_out(tmp_path_factory.mktemp("odd"), troubles)
+    assert session.verdict == ("error", f"provider.{kind}")
+    assert told in session.detail
+    assert {call["error_kind"] for call in session.calls} == {kind}
+    assert all(call["duration_s"] < 2 for call in session.calls)
+    assert len(session.requests) == (len(session.calls) if kind == "timeout" else 0)
+    assert session.row["cost_usd"] is None
+    (line,) = (line for line in waiting.stderr.splitlines() if f"ERROR {name}: " in line)
+    assert told in line
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -543,10 +548,10 @@ def odd_calls(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     ],
 )
 def test_an_odd_call_is_answered_and_the_session_goes_on(
-    odd_calls: Ran, name: str, form: Form, status: str, told: str
+    passing: Ran, name: str, form: Form, status: str, told: str
 ) -> None:
-    assert odd_calls.exit_code == 0
-    session = odd_calls.session(f"{name}.{form}")
+    assert passing.exit_code == 0
+    session = passing.session(f"{name}.{form}")
 
     assert (session.status, session.row["steps"]) == ("passed", 3)
     assert len(session.calls) == len(session.requests) == 3
@@ -557,8 +562,8 @@ def test_an_odd_call_is_answered_and_the_session_goes_on(
     assert (b"shop/more.py" in session.patch) == (status == "completed")
 
 
-def test_what_ran_before_the_connection_was_cut_is_not_run_again(odd_calls: Ran) -> None:
-    session = odd_calls.session("cut-after-a-tool.anthropic")
+def test_what_ran_before_the_connection_was_cut_is_not_run_again(passing: Ran) -> None:
+    session = passing.session("cut-after-a-tool.anthropic")
 
     assert (session.status, session.row["steps"]) == ("passed", 3)
     assert [call["error_kind"] for call in session.calls] == [None, "network", None]

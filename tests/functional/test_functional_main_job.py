@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 
 from functional_cli import (
     ANSWER,
@@ -21,7 +22,7 @@ from functional_cli import (
     Ran,
     carry_out,
 )
-from wire import Delivery, Reply, Say
+from wire import Call, Delivery, Reply, Say
 from wire.script import Script
 
 DELIVERIES = {
@@ -63,19 +64,58 @@ def jobs() -> list[Job]:
     return found
 
 
+def twins(form: Form) -> Job:
+    """Two sessions of one recipe."""
+    recipe: dict[str, object] = {
+        "matrix": {"file": ["prices", "stock"]},
+        "prompt": "Mend shop/{{ file }}.py.",
+        "instructions": "Keep to the style of the house.",
+        "checks": None,
+        "expect": None,
+    }
+    return Job(f"twins.{form}", (Reply(Say("Done.")),), form, recipe)
+
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+BUNDLED = "fix-failing-test"
+SAMPLE = RECIPES / "samples" / BUNDLED
+
+
+def bundled() -> list[Job]:
+    """The bundled recipe as it is, and with its scripted replies said over each wire."""
+    recipe = yaml.safe_load((RECIPES / f"{BUNDLED}.yaml").read_text(encoding="utf-8"))
+    path = RECIPES / "scripts" / f"{BUNDLED}.yaml"
+    script = []
+    for step in yaml.safe_load(path.read_text(encoding="utf-8")):
+        calls = [Call(call["name"], call["arguments"]) for call in step.get("calls", ())]
+        script.append(Reply(Say(step["text"]), *calls))
+    del recipe["name"], recipe["model"]
+    wired = [Job(f"{BUNDLED}.{form}", script, form, recipe) for form in FORMS]
+    scripted = Job(f"{BUNDLED}.scripted", (), recipe={**recipe, "model": f"scripted/{path}"})
+    return [scripted, *wired]
+
+
 NAMES = [job.name for job in jobs()]
 PRICED = [name for name in NAMES if not name.startswith("no-usage")]
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return carry_out(tmp_path_factory.mktemp("main"), jobs(), "-j", "4")
+    all_jobs = [*jobs(), *bundled(), *(twins(form) for form in FORMS)]
+    sample = {
+        path.relative_to(SAMPLE).as_posix(): path.read_text(encoding="utf-8")
+        for path in SAMPLE.rglob("*.py")
+    }
+    # The repository holds the shop's failing test too; the sample's is asked about.
+    asked = ("-p", "test_command=python3 -m unittest tests.test_money")
+    folder = tmp_path_factory.mktemp("main")
+    return carry_out(folder, all_jobs, "-j", "4", *asked, files=sample)
 
 
 def test_all_sessions_pass_and_the_exit_code_says_so(ran: Ran) -> None:
     assert ran.exit_code == 0, ran.stdout
     assert "Traceback" not in ran.stdout + ran.stderr
-    assert f"All {len(NAMES)} sessions passed" in ran.stdout
+    assert f"All {len(NAMES) + 3 + 4} sessions passed" in ran.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,6 +137,18 @@ def test_the_session_passes_with_the_same_patch_however_it_is_delivered(
     assert (session.folder / "answer.md").read_text(encoding="utf-8") == ANSWER
     assert session.patches[0]["applies"]
     assert session.patches[0]["sha256"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_bundled_recipe_gives_the_patch_of_its_script_over_the_wire(
+    ran: Ran, form: Form
+) -> None:
+    scripted, wired = ran.session(f"{BUNDLED}.scripted"), ran.session(f"{BUNDLED}.{form}")
+
+    assert wired.status == scripted.status == "passed"
+    assert wired.patch == scripted.patch is not None
+    assert len(wired.requests) == len(wired.calls) == len(scripted.calls)
+    assert [tool["tool"] for tool in wired.tools] == [tool["tool"] for tool in scripted.tools]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -191,24 +243,9 @@ def test_the_next_request_starts_with_the_bytes_of_the_one_before(ran: Ran, name
     assert len(set(bodies)) == len(bodies)
 
 
-@pytest.fixture(scope="module")
-def matrix(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    recipe: dict[str, object] = {
-        "matrix": {"file": ["prices", "stock"]},
-        "prompt": "Mend shop/{{ file }}.py.",
-        "instructions": "Keep to the style of the house.",
-        "checks": [],
-        "expect": None,
-    }
-    twins = [Job(f"twins.{form}", (Reply(Say("Done.")),), form, recipe) for form in FORMS]
-    return carry_out(tmp_path_factory.mktemp("twins"), twins)
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_two_sessions_of_a_recipe_share_system_and_tools_to_the_byte(
-    matrix: Ran, form: Form
-) -> None:
-    bodies = [seen.body for seen in matrix.requests if seen.model == f"twins.{form}"]
+def test_two_sessions_of_a_recipe_share_system_and_tools_to_the_byte(ran: Ran, form: Form) -> None:
+    bodies = [seen.body for seen in ran.requests if seen.model == f"twins.{form}"]
 
     assert len(bodies) == 2
     prompts = [re.search(rb"Mend shop/(prices|stock)\.py", body) for body in bodies]

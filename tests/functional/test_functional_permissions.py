@@ -1,4 +1,3 @@
-# the table of jobs reads as one row a job
 """Permissions, limits, expectations and secrets, through the command line and a real wire."""
 
 import base64

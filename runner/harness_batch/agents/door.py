@@ -11,10 +11,15 @@ from attrs import evolve
 
 from harness_batch.agents.front_matter import FrontMatter, split
 from harness_batch.agents.record import Agent
+from harness_batch.agents.shelf import TRUST, Shelf, Warn, markdown_files
 from harness_batch.errors import Fault, FaultyInput
+from harness_batch.limits import DEFAULTS
 from harness_batch.messages import JsonObject
 from harness_batch.rules import PERMISSIONS, Rule, rules_from
 from harness_batch.schema_faults import nearest, schema_faults
+
+READING = ("read", "glob", "grep", "todo")
+"""Permissions that everybody has by default."""
 
 
 class Declared(Protocol):
@@ -61,14 +66,43 @@ class Declared(Protocol):
         ...
 
 
-def load_agents(extra: Iterable[Declared] = ()) -> dict[str, Agent]:
-    """All agents by name: the bundled ones, and `extra` laid over them in order.
+def load_agents(
+    extra: Iterable[Declared] = (),
+    shelves: Iterable[Shelf] = (),
+    *,
+    faults: list[Fault] | None = None,
+    warn: Warn = lambda _: None,
+) -> dict[str, Agent]:
+    """All agents by name: the bundled ones, the Markdown of `shelves`, `extra` laid over them.
 
-    Of an agent that is there already only what `extra` says is changed; its rules are appended.
+    A file takes the place of an agent of its name; of an agent that is there already only what
+    `extra` says is changed, its rules appended. A bundled agent that only reads keeps to that
+    whatever is said. A file of an untrusted shelf only adds agents, which restrict and never
+    grant. What is wrong with files goes to `faults`; without it: Raises FaultyInput.
     """
+    found: list[Fault] = [] if faults is None else faults
+    declared = list(extra)
     agents = dict(_bundled())
-    for declared in extra:
-        agents[declared.name] = _laid_over(agents.get(declared.name), declared)
+    named = {one.name for one in declared}
+    for shelf in shelves:
+        for file in markdown_files(shelf, "agents", found):
+            if not shelf.trusted and file.name in named | set(agents):
+                told = f"the new definition of agent {file.name!r} is ignored: {TRUST}"
+                warn(Fault(file.file, 0, 0, told, "warning"))
+                continue
+            try:
+                agent = parse_agent(file.text, file.name, file=file.file)
+            except FaultyInput as error:
+                found += error.faults
+                continue
+            agents[file.name] = (
+                _still_reading(agent, file.file, warn) if shelf.trusted
+                else _restricting(agent, file.file, warn)
+            )  # fmt: skip
+    for one in declared:
+        agents[one.name] = _laid_over(agents.get(one.name), one, warn)
+    if faults is None and found:
+        raise FaultyInput(found)
     return agents
 
 
@@ -112,8 +146,9 @@ def _bundled() -> dict[str, Agent]:
     return {name: parse_agent(texts[name], name) for name in sorted(texts)}
 
 
-def _laid_over(agent: Agent | None, declared: Declared) -> Agent:
+def _laid_over(agent: Agent | None, declared: Declared, warn: Warn) -> Agent:
     below = agent or Agent(name=declared.name)
+    added = tuple(_reading_only(declared.name, declared.rules, None, warn))
     return evolve(
         below,
         description=below.description if declared.description is None else declared.description,
@@ -121,6 +156,41 @@ def _laid_over(agent: Agent | None, declared: Declared) -> Agent:
         model=declared.model or below.model,
         temperature=below.temperature if declared.temperature is None else declared.temperature,
         steps=declared.steps or below.steps,
-        rules=(*below.rules, *declared.rules),
+        rules=(*below.rules, *added),
         prompt=below.prompt if declared.prompt is None else declared.prompt,
     )
+
+
+def _still_reading(agent: Agent, file: Path, warn: Warn) -> Agent:
+    """A file in place of a bundled agent: the rules of one that only reads stay below its own."""
+    bundled = _bundled().get(agent.name)
+    added = tuple(_reading_only(agent.name, agent.rules, file, warn))
+    return evolve(agent, rules=(*(bundled.rules if bundled else ()), *added))
+
+
+def _reading_only(
+    name: str, rules: Iterable[Rule], file: Path | None, warn: Warn
+) -> Iterator[Rule]:
+    """Of a bundled agent that only reads: the rules that leave it so; of others all."""
+    bundled = _bundled().get(name)
+    reads = {rule.permission for rule in bundled.rules if rule.action == "allow"} if bundled else ()
+    for rule in rules:
+        if rule.action == "allow" and reads and rule.permission not in reads:
+            told = f"the rule '{rule}' is ignored: the bundled agent {name!r} stays read-only"
+            warn(Fault(file or Path("agents"), 0, 0, told, "warning"))
+        else:
+            yield rule
+
+
+def _restricting(agent: Agent, file: Path, warn: Warn) -> Agent:
+    """An agent of an untrusted file: it grants nothing and asks for no more than the default."""
+    for rule in agent.rules:
+        if rule.action == "allow" and rule.permission not in READING:
+            told = f"the rule '{rule}' grants nothing: {TRUST}"
+            warn(Fault(file, 0, 0, told, "warning"))
+    steps = agent.steps
+    if steps is not None and DEFAULTS.steps is not None and steps > DEFAULTS.steps:
+        told = f"{steps} steps, more than the default, is ignored: {TRUST}"
+        warn(Fault(file, 0, 0, told, "warning"))
+        steps = None
+    return evolve(agent, steps=steps, trusted=False)

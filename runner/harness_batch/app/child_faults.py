@@ -62,7 +62,7 @@ def _faults(item: Item, children: ChildItems) -> Iterator[Fault]:
 
 def _startable(item: Item, children: ChildItems) -> Iterator[tuple[str, Item | Wrong]]:
     policy = Policy(item.rules, item.agent.rules)
-    for name in children.agents():
+    for name in children.agents(item):
         if policy.allows(Ask("task", name)):
             yield f"agent `{name}`", children.of_agent(item, name, "-")
     for sub in item.recipe.sub_recipes:

@@ -3,18 +3,18 @@
 Raises UserError for everything the user can mend; all faults of all recipes at once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
 
-from harness_batch.agents.door import load_agents
-from harness_batch.agents.record import Agent
 from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
+from harness_batch.app.shelves import Library, user_agents
 from harness_batch.config.door import load_config
 from harness_batch.config.record import Config
+from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
@@ -37,9 +37,10 @@ class Prepared:
 
     plan: Plan
     config: Config
-    agents: dict[str, Agent]
     repositories: dict[str, Repository]
     """By the path that items name."""
+    notes: Callable[[Item], tuple[ProjectFile, ...]]
+    """What the system prompt of an item's session quotes."""
     child_items: ChildItems
 
 
@@ -51,30 +52,33 @@ def prepare(inputs: Inputs) -> Prepared:
         environ=inputs.environ,
         trust_repo=inputs.trust_repo,
         use_repo=inputs.repo_config,
+        taken_agents=user_agents(inputs.environ),
     )
     sources = _open_all(inputs)
     given = _given(inputs)
-    agents = load_agents(config.agents)
     repositories: dict[str, Repository] = {}
     bases = {source.file: _bases(source, inputs, repositories) for source in sources}
+    library = Library(inputs, config, repositories)
     cli = _overrides(inputs)
     plan = build_plan(
         [(source, _declared(source, given)) for source in sources],
         config=config,
-        agents=agents,
+        agents=library.equipment,
         repos=lambda source: bases[source.file],
         cli=cli,
         default_rules=DEFAULT_RULES,
         files=GitFiles(repositories),
     )
-    child_items = ChildItems(chooser=Chooser(config=config, agents=agents, cli=cli))
+    child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
     warnings = (*plan.warnings, *_lint(plan.items), *child_faults(plan.items, child_items))
     plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
+    for item in plan.items:
+        library.notes(item)  # read now: a fault of git must end nothing that runs
     return Prepared(
         plan=plan,
         config=config,
-        agents=agents,
         repositories=repositories,
+        notes=library.notes,
         child_items=child_items,
     )
 

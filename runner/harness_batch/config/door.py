@@ -4,7 +4,7 @@ Every fault of every file is told at once. What a repository's own file may say 
 """
 
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -44,14 +44,16 @@ def load_config(
     environ: Mapping[str, str],
     trust_repo: bool = False,
     use_repo: bool = True,
+    taken_agents: Collection[str] = (),
 ) -> Config:
     """All sources merged.
 
     `repo` is the repository or a folder in it; `use_repo` False leaves its files out
     (`--no-repo-config`), `trust_repo` takes them like the user's own (`--trust-repo`).
+    `taken_agents` are names that the user's own files define elsewhere.
     Raises: FaultyInput with the faults of all files.
     """
-    merge = _Merge(environ)
+    merge = _Merge(environ, frozenset(taken_agents))
     found = _sources(repo if use_repo else None, explicit, environ, trust_repo=trust_repo)
     for file, trusted in found:
         try:
@@ -96,6 +98,7 @@ class _Merge:
     """The files taken in so far, in order."""
 
     environ: Mapping[str, str]
+    taken_agents: frozenset[str] = frozenset()
     documents: list[Document] = Factory(list)
     providers: Tree = field(factory=dict, repr=False)
     agents: dict[str, DeclaredAgent] = Factory(dict)
@@ -114,7 +117,7 @@ class _Merge:
 
     def take(self, document: Document) -> None:
         """One more file on top; its faults and warnings are kept for the end."""
-        tightening = Tightening(document, frozenset(self.agents))
+        tightening = Tightening(document, self.taken_agents | frozenset(self.agents))
         body = document.body if document.trusted else tightening.without_barred_keys()
         faults = [*_faults(document, body)]
         if not faults:

@@ -72,11 +72,15 @@ class Children:
 
     def agents(self) -> Mapping[str, str]:
         """See `Delegates`."""
-        return {name: about for name, about in self.sessions.agents().items() if self._may(name)}
+        return {
+            name: about
+            for name, about in self.sessions.agents(self.parent.item).items()
+            if self._may(name)
+        }
 
     def unfit(self, agent: str) -> str | None:
         """See `Delegates`."""
-        if agent in self.sessions.agents():
+        if agent in self.sessions.agents(self.parent.item):
             return None
         return f"there is no agent {agent!r} that can be a subagent"
 

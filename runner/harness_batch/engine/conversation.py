@@ -4,6 +4,7 @@ from pathlib import Path
 
 from attrs import Factory, evolve, frozen
 
+from harness_batch.agents.record import Skill, Words
 from harness_batch.engine.children import Children
 from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
 from harness_batch.engine.compactor import Compactor
@@ -11,17 +12,19 @@ from harness_batch.engine.family import Carryover, ChildSessions, NoChildren, Pa
 from harness_batch.engine.jobs import Jobs
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.loop import Loop
-from harness_batch.engine.project_files import attached, project_notes
-from harness_batch.engine.prompt import system_blocks, user_prompt
+from harness_batch.engine.opening import opened
+from harness_batch.engine.project_files import attached
+from harness_batch.engine.prompt import ProjectFile, system_blocks, user_prompt
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.step import Stepper
 from harness_batch.engine.stop import StopSignal
-from harness_batch.engine.tool_calls import ToolRunner
+from harness_batch.engine.tool_calls import FINAL_OUTPUT, ToolRunner
 from harness_batch.engine.transcript import Transcript
-from harness_batch.models.protocol import Model
+from harness_batch.models.protocol import Model, Only
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.item import Item
+from harness_batch.rules import Ask
 from harness_batch.tools.protocol import Tool, ToolContext
 
 
@@ -35,45 +38,58 @@ class Agenda:
     """Writes summaries; the same as `model` where none is named."""
     tools: tuple[Tool, ...]
     policy: Policy
-    notes: tuple[str, ...]
-    """Globs of further instruction files, from the configuration."""
+    notes: tuple[ProjectFile, ...]
+    """What the system prompt quotes, from the commit that the session starts from."""
     date: str
     """The day the run started; the same in all prompts of a run."""
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
-    child_sessions: ChildSessions = NoChildren()
+    child_sessions: ChildSessions = Factory(NoChildren)
     depth: int = 0
     """0: an item's own session; more: a child."""
     carryover: Carryover = Factory(Carryover)
     """Of earlier attempts whose conversation this one goes on with."""
+    fallbacks: tuple[Model, ...] = ()
+    """Models in place of one that fails before anything was said, in order."""
 
 
-def converse(
-    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, stop: StopSignal
+async def converse(
+    agenda: Agenda,
+    site: Site,
+    log: AttemptLog,
+    spend: Spend,
+    stop: StopSignal,
+    *,
+    before: Loop | None = None,
 ) -> tuple[Loop, str]:
-    """The conversation, ready to run, and the user's prompt to run it with."""
+    """The conversation, ready to run, and the user's prompt to run it with.
+
+    After the conversation of an attempt `before` it begins with the same bytes and the model that
+    answered there: what the agent changed in the workspace does not get into its own prompt.
+    Raises: StorageError.
+    """
     recipe = agenda.item.recipe
     children = _children(agenda, site, log, spend, stop)
     runner = _runner(agenda, site, log, spend, children)
     children.note = runner.note
+    if before is not None:
+        runner.denials = before.runner.denials
+    transcript = Transcript(
+        log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
+    )
     stepper = Stepper(
         log=log,
-        model=agenda.model,
-        system=_system(agenda, site),
-        transcript=Transcript(
-            log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
-        ),
+        model=before.stepper.model if before else agenda.model,
+        system=before.stepper.system if before else _system(agenda),
+        transcript=transcript,
         runner=runner,
         spend=spend,
         stop=stop,
         temperature=_temperature(agenda.item),
+        last_choice="none" if recipe.response_schema is None else Only(FINAL_OUTPUT),
     )
-    prompt = user_prompt(
-        recipe.prompt,
-        context=attached(site.workspace.root, recipe.context),
-        schema_wanted=recipe.response_schema is not None,
-    )
+    prompt = before.compactor.prompt if before else await _prompt(agenda, site, runner, transcript)
     loop = Loop(
         stepper=stepper,
         transcript=stepper.transcript,
@@ -85,13 +101,30 @@ def converse(
         children=children,
         on_denial=recipe.on_denial,
         needs_final_output=recipe.response_schema is not None,
+        fallbacks=list(agenda.fallbacks),
     )
     return loop, prompt
 
 
+def carry_on(loop: Loop, before: Loop) -> None:
+    """Let `loop` go on with the conversation of the attempt before it, whose carryover it has."""
+    loop.runner.carry_on(before.runner)
+    loop.wrapped_up = before.wrapped_up
+
+
+async def _prompt(agenda: Agenda, site: Site, runner: ToolRunner, transcript: Transcript) -> str:
+    recipe = agenda.item.recipe
+    task = await opened(agenda.item.opening or (Words(recipe.prompt),), runner, transcript)
+    return user_prompt(
+        task,
+        context=attached(site.workspace.root, recipe.context),
+        schema_wanted=recipe.response_schema is not None,
+    )
+
+
 def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
     """The small model, without tools; what it says is part of the session's record."""
-    model = agenda.small_model
+    model = stepper.model if agenda.small_model is agenda.model else agenda.small_model
     idle = evolve(stepper.runner, tools={})
     return Stepper(
         log=stepper.log,
@@ -151,16 +184,22 @@ def _runner(
     )
 
 
-def _system(agenda: Agenda, site: Site) -> tuple[str, ...]:
-    workspace = site.workspace
+def _system(agenda: Agenda) -> tuple[str, ...]:
     return system_blocks(
         platform=agenda.platform,
         date=agenda.date,
         workspace="a git work tree at a pinned commit",
         agent=agenda.item.agent.prompt,
-        project=project_notes(workspace.root, workspace.cwd, agenda.notes),
+        project=agenda.notes,
+        skills=_skills(agenda),
         instructions=agenda.item.recipe.instructions,
     )
+
+
+def _skills(agenda: Agenda) -> tuple[Skill, ...]:
+    """Those that the rules let the model read."""
+    skills = agenda.item.equipment.skills.values()
+    return tuple(one for one in skills if agenda.policy.allows(Ask("skill", one.name)))
 
 
 def _temperature(item: Item) -> float | None:

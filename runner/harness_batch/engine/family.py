@@ -56,8 +56,8 @@ class Child:
 class ChildSessions(Protocol):
     """Plans, records and runs child sessions; the composition root's."""
 
-    def agents(self) -> Mapping[str, str]:
-        """Every agent that can be a child, with its description."""
+    def agents(self, parent: Item) -> Mapping[str, str]:
+        """Every agent that can be a child of the item's session, with its description."""
         ...
 
     def of_agent(self, parent: Item, agent: str, prompt: str) -> Item | str:
@@ -81,8 +81,9 @@ class ChildSessions(Protocol):
 class NoChildren:
     """`ChildSessions` where nobody can be a child."""
 
-    def agents(self) -> Mapping[str, str]:
+    def agents(self, parent: Item) -> Mapping[str, str]:
         """None."""
+        del parent
         return {}
 
     def of_agent(self, parent: Item, agent: str, prompt: str) -> Item | str:

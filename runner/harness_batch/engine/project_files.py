@@ -1,12 +1,15 @@
-"""Reads the workspace's own notes and the files that a recipe attaches; hostile content stays data.
+"""The notes of a repository and of its user, and the files that a recipe attaches.
 
-Only regular files inside the workspace are read, links are not followed, sizes are capped.
+Notes are read from the commit that the session starts from, before anything has run, so that no
+agent and no setup command writes its own instructions. Attached files are those of the workspace.
+Hostile content stays data: regular files only, links are not followed, sizes are capped.
 """
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from pathspec import PathSpec
 
@@ -18,14 +21,41 @@ MAX_FILE_BYTES = 64 * 1024
 MAX_FILES = 50
 
 
-def project_notes(root: Path, cwd: Path, extra: Sequence[str] = ()) -> tuple[ProjectFile, ...]:
-    """AGENTS.md (else CLAUDE.md) from the workspace's root down to `cwd`, then `extra` globs."""
-    folders = [root, *(root / part for part in _steps(cwd.relative_to(root)))]
-    found = (
-        next((f for f in map(folder.joinpath, NOTES) if _plain(f)), None) for folder in folders
+class Tree(Protocol):
+    """The regular files of a commit, by path with `/`."""
+
+    def names(self) -> Sequence[str]:
+        """All of them."""
+        ...
+
+    def read(self, names: Sequence[str], most: int) -> Mapping[str, bytes | str]:
+        """At most `most` bytes, or words on why there are none, of those that are there."""
+        ...
+
+
+def project_notes(tree: Tree, folder: str, extra: Sequence[str] = ()) -> tuple[ProjectFile, ...]:
+    """AGENTS.md (else CLAUDE.md) from the top down to `folder`, then what `extra` globs match."""
+    steps = [part for part in PurePosixPath(folder).parts if part not in ("/", ".")]
+    folders = ["/".join(steps[:depth]) for depth in range(len(steps) + 1)]
+    choices = [[f"{place}/{name}".lstrip("/") for name in NOTES] for place in folders]
+    found = tree.read([name for choice in choices for name in choice], MAX_FILE_BYTES + 1)
+    chosen = [next((name for name in choice if name in found), None) for choice in choices]
+    notes = [_shown(name, found[name]) for name in chosen if name is not None]
+    if extra:
+        spec = PathSpec.from_lines("gitignore", extra)
+        named = sorted(name for name in tree.names() if spec.match_file(name))[:MAX_FILES]
+        texts = tree.read([name for name in named if name not in chosen], MAX_FILE_BYTES + 1)
+        notes += [_shown(name, texts[name]) for name in sorted(texts)]
+    return tuple(notes)
+
+
+def standing_instructions(globs: Sequence[str]) -> tuple[ProjectFile, ...]:
+    """The user's own instruction files: absolute globs, links followed."""
+    found = dict.fromkeys(
+        file for one in globs for file in sorted(Path("/").glob(one.lstrip("/"))) if file.is_file()
     )
-    notes = [file for file in found if file is not None]
-    return tuple(_read(file, root) for file in notes) + attached(root, extra)
+    files = list(found)[:MAX_FILES]
+    return tuple(_content(file, file.as_posix(), os.O_RDONLY, mine=True) for file in files)
 
 
 def attached(root: Path, globs: Sequence[str]) -> tuple[ProjectFile, ...]:
@@ -35,13 +65,6 @@ def attached(root: Path, globs: Sequence[str]) -> tuple[ProjectFile, ...]:
     spec = PathSpec.from_lines("gitignore", globs)
     names = sorted(name for name in _walk(root) if spec.match_file(name))
     return tuple(_read(root / name, root) for name in names[:MAX_FILES])
-
-
-def _steps(relative: Path) -> Iterable[Path]:
-    here = Path()
-    for part in relative.parts:
-        here /= part
-        yield here
 
 
 def _walk(root: Path) -> Iterable[str]:
@@ -62,11 +85,25 @@ def _plain(path: Path) -> bool:
 
 def _read(path: Path, root: Path) -> ProjectFile:
     name = path.relative_to(root).as_posix()
+    return _content(path, name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, mine=False)
+
+
+def _content(path: Path, name: str, flags: int, *, mine: bool) -> ProjectFile:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, flags | os.O_CLOEXEC)
     except OSError as error:
-        return ProjectFile(name, f"(cannot be read: {error.strerror})")
+        return ProjectFile(name, f"(cannot be read: {error.strerror})", mine)
     with open(descriptor, "rb") as file:  # noqa: PTH123  # a descriptor, not a path
-        data = file.read(MAX_FILE_BYTES + 1)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ProjectFile(name, "(is not an ordinary file)", mine)
+        return ProjectFile(name, _text(file.read(MAX_FILE_BYTES + 1)), mine)
+
+
+def _shown(name: str, content: bytes | str) -> ProjectFile:
+    told = content if isinstance(content, bytes) else f"(cannot be read: {content})".encode()
+    return ProjectFile(name, _text(told))
+
+
+def _text(data: bytes) -> str:
     text = data[:MAX_FILE_BYTES].decode("utf-8", "replace")
-    return ProjectFile(name, text if len(data) <= MAX_FILE_BYTES else f"{text}\n(cut off here)")
+    return text if len(data) <= MAX_FILE_BYTES else f"{text}\n(cut off here)"

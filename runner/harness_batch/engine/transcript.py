@@ -115,6 +115,10 @@ class Transcript:
         """Begin the model's next message; `keep` takes it in when it is done."""
         return self._draft("assistant")
 
+    def aside(self) -> Draft:
+        """Begin a message of the user's side that the record has and the model is not shown."""
+        return self._draft("user")
+
     def keep(self, turn: Turn) -> None:
         """Take a finished turn into what the model is shown."""
         self.turns.append(turn)

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from harness_batch.permissions.defaults import guards, names
 from harness_batch.permissions.matcher import PATH_PERMISSIONS, covers, matches, path_matches
+from harness_batch.permissions.url_rules import url_matches
 from harness_batch.permissions.wording import denial
 from harness_batch.rules import Ask, Rule
 
@@ -205,6 +206,8 @@ def _is_for(rule: Rule, permission: str) -> bool:
 def _matches(rule: Rule, ask: Ask) -> bool:
     if not _is_for(rule, ask.permission):
         return False
+    if ask.permission == "webfetch":
+        return url_matches(rule.pattern, ask.pattern, widely=rule.action != "allow")
     if ask.permission not in PATH_PERMISSIONS:
         return matches(rule.pattern, ask.pattern)
     if path_matches(rule.pattern, ask.pattern):

@@ -31,6 +31,8 @@ def covers(wide: str, narrow: str, permission: str) -> bool:
     """Does `wide` match everything that `narrow` matches? False when that cannot be shown."""
     if wide in ("*", narrow):
         return True
+    if permission == "webfetch":
+        return False  # patterns of URLs are not texts, see url_rules.py
     if permission in PATH_PERMISSIONS:
         wide, narrow = wide.replace("\\", "/"), narrow.replace("\\", "/")
         if narrow.startswith("**/") and not covers(wide, narrow[3:], ""):

@@ -63,6 +63,8 @@ def pipeline(walk: Walk, node: Node, tail: Tail) -> None:
 
 def subshell(walk: Walk, node: Node, tail: Tail) -> None:
     """`( ... )`, `$( ... )`, `<( ... )`."""
+    if walk.source.of(node).startswith(("((", "$((")):
+        raise Unreadable("`((` may be arithmetic, which evaluates its operands")
     walk.around(tail)
     outside = walk.standing
     walk.standing = evolve(outside)

@@ -5,19 +5,21 @@ All faults of all recipes are told at once; nothing is started, nothing is calle
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from attrs import Factory, define, evolve, frozen
 
-from harness_batch.agents.record import Agent
+from harness_batch.agents.record import Agent, Command, Equipment, OpeningPart
 from harness_batch.config.record import Config
 from harness_batch.errors import Fault, FaultyInput, UsageError
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
-from harness_batch.plan.choice import FREE, Chooser, Wrong, check_overrides
-from harness_batch.plan.digest import Ingredients, item_digest, script_name
+from harness_batch.plan.choice import Chooser, Wrong, check_overrides
+from harness_batch.plan.digest import Digester
 from harness_batch.plan.inputs import (
     Bases,
     DiskFiles,
+    Equipped,
     Overrides,
     RecipeSource,
     RepoBase,
@@ -26,6 +28,7 @@ from harness_batch.plan.inputs import (
 from harness_batch.plan.item import Item, Plan
 from harness_batch.plan.keys import folder_names, item_key, repo_names
 from harness_batch.plan.matrix import rows
+from harness_batch.plan.opening import called, parts
 from harness_batch.plan.select import select
 from harness_batch.recipe.record import Recipe
 from harness_batch.rules import Rule
@@ -41,7 +44,7 @@ def build_plan(
     sources: Sequence[tuple[RecipeSource, JsonObject]],
     *,
     config: Config,
-    agents: Mapping[str, Agent],
+    agents: Mapping[str, Agent] | Equipped,
     repos: Sequence[RepoBase] | Bases,
     cli: Overrides,
     default_rules: tuple[Rule, ...],
@@ -50,26 +53,42 @@ def build_plan(
     """The items of all recipes, in the order given.
 
     With each source come its parameters as they were given (`--params`); `cli.parameters` win.
-    `files` answers the matrix's questions about a repository; None looks at the checkout only.
+    `agents` may also give all that there is on a repository. `files` answers the matrix's questions
+    about a repository; None looks at the checkout only.
 
     Raises: FaultyInput for recipes, UsageError for the command line.
     """
-    chooser = Chooser(config=config, agents=agents, cli=cli)
+    bases = [repos(source) if callable(repos) else repos for source, _ in sources]
+    kits = _kits(agents, [base for each in bases for base in each])
+    known = {name: agent for kit in kits.values() for name, agent in kit.agents.items()}
+    chooser = Chooser(config=config, agents=known, cli=cli)
     check_overrides(chooser)
     _check_parameters(sources, cli)
-    planning = _Planning(chooser, default_rules, files or DiskFiles())
-    for source, given in sources:
-        planning.plan(source, given, repos(source) if callable(repos) else repos)
+    planning = _Planning(chooser, default_rules, files or DiskFiles(), kits, Digester(config))
+    for (source, given), each in zip(sources, bases, strict=True):
+        planning.plan(source, given, each)
     planning.check_keys()
     if planning.faults:
         raise FaultyInput(list(dict.fromkeys(planning.faults))[:MAX_FAULTS])
     folders = folder_names([draft.key for draft in planning.items])
     items = tuple(evolve(item, folder=folders[item.key]) for item in planning.items)
-    warnings = [warning for source, _ in sources for warning in source.warnings]
+    warnings = [warning for kit in kits.values() for warning in kit.warnings]
+    warnings += [warning for source, _ in sources for warning in source.warnings]
     return Plan(
         items=select(items, only=cli.only),
         warnings=tuple(dict.fromkeys((*config.warnings, *warnings))),
     )
+
+
+def _kits(
+    agents: Mapping[str, Agent] | Equipped, bases: Sequence[RepoBase]
+) -> dict[RepoBase, Equipment]:
+    if not bases and not callable(agents):
+        return {RepoBase(Path(), "", None): Equipment(agents=agents)}
+    return {
+        base: agents(base) if callable(agents) else Equipment(agents=agents)
+        for base in dict.fromkeys(bases)
+    }
 
 
 def _check_parameters(sources: Sequence[tuple[RecipeSource, JsonObject]], cli: Overrides) -> None:
@@ -92,6 +111,7 @@ class _Base:
 class _Decision:
     """What configuration, recipe and command line come to for one rendered recipe."""
 
+    opening: tuple[OpeningPart, ...]
     agent: Agent
     models: tuple[ModelRef, ...]
     small: ModelRef | None
@@ -107,12 +127,12 @@ class _Planning:
     chooser: Chooser
     default_rules: tuple[Rule, ...]
     files: RepoFiles
+    kits: Mapping[RepoBase, Equipment]
+    digester: Digester
     items: list[Item] = Factory(list)
     faults: list[Fault] = Factory(list)
     origins: list[RecipeSource] = Factory(list)
     """The source of each item."""
-    scripts: dict[str, str] = Factory(dict)
-    """Scripted model file -> its name in digests."""
     limits: dict[tuple[str, Limits], Limits] = Factory(dict)
     """Agent and declared limits -> effective ones: rows of a matrix rarely differ in them."""
 
@@ -144,26 +164,14 @@ class _Planning:
     def _item(
         self, source: RecipeSource, recipe: Recipe, params: JsonObject, row: JsonObject, at: _Base
     ) -> Item | Wrong:
-        decided = self._decided(recipe)
+        kit = self.kits[at.base]
+        decided = self._decided(recipe, kit)
         if isinstance(decided, Wrong):
             return decided
-        ingredients = Ingredients(
-            recipe=recipe,
-            params=params,
-            matrix=row,
-            agent=decided.agent,
-            models=tuple(map(self._digest_name, decided.models)),
-            small_model=self._digest_name(decided.small) if decided.small else None,
-            instructions=self.chooser.config.instructions,
-            rules=decided.rules,
-            limits=decided.limits,
-            base_sha=at.base.base_sha,
-            subagents=self._subagents(decided.rules),
-        )
-        return Item(
+        item = Item(
             key=item_key(source.name, row, at.name),
             folder="",
-            digest=item_digest(ingredients),
+            digest="",
             recipe=recipe,
             params=params,
             matrix=row,
@@ -175,15 +183,34 @@ class _Planning:
             ref=at.base.ref,
             base_sha=at.base.base_sha,
             small_model=decided.small,
+            opening=decided.opening,
+            equipment=kit,
             refusal=decided.refusal,
         )
+        return evolve(item, digest=self.digester.digest(item))
 
-    def _decided(self, recipe: Recipe) -> _Decision | Wrong:
-        chooser = self.chooser
-        agent = chooser.agent(recipe)
+    def _decided(self, recipe: Recipe, kit: Equipment) -> _Decision | Wrong:
+        chooser = evolve(self.chooser, agents=kit.agents)
+        command = called(recipe, kit)
+        if isinstance(command, Wrong):
+            return command
+        opening = parts(recipe, command)
+        if isinstance(opening, Wrong):
+            return opening
+        agent = chooser.agent(recipe, command)
         if isinstance(agent, Wrong):
             return agent
-        models, small = chooser.models(recipe, agent), chooser.small_model(recipe)
+        return self._filled(recipe, chooser, command, opening, agent)
+
+    def _filled(
+        self,
+        recipe: Recipe,
+        chooser: Chooser,
+        command: Command | None,
+        opening: tuple[OpeningPart, ...],
+        agent: Agent,
+    ) -> _Decision | Wrong:
+        models, small = chooser.models(recipe, agent, command), chooser.small_model(recipe)
         if isinstance(models, Wrong):
             return models
         if isinstance(small, Wrong):
@@ -192,6 +219,7 @@ class _Planning:
         if wrong := chooser.unpriced((*models, *((small,) if small else ())), recipe, limits):
             return wrong
         return _Decision(
+            opening=opening,
             agent=agent,
             models=models,
             small=small,
@@ -199,32 +227,18 @@ class _Planning:
             rules=(
                 *self.default_rules,
                 *chooser.config.rules,
-                *agent.rules,
+                *agent.granted,
                 *recipe.permissions,
                 *chooser.cli.rules,
             ),
             refusal=chooser.refusal((*models, *((small,) if small else ())), agent, recipe),
         )
 
-    def _subagents(self, rules: tuple[Rule, ...]) -> tuple[Agent, ...]:
-        """Those that some rule may let the session start; too many are no harm in a digest."""
-        if not any(rule.permission == "task" and rule.action == "allow" for rule in rules):
-            return ()
-        agents = self.chooser.agents
-        return tuple(agents[name] for name in sorted(agents) if agents[name].mode != "primary")
-
     def _limits(self, recipe: Recipe, agent: Agent) -> Limits:
         known = (agent.name, recipe.limits)
         if known not in self.limits:
             self.limits[known] = self.chooser.limits(recipe, agent)
         return self.limits[known]
-
-    def _digest_name(self, ref: ModelRef) -> str:
-        if self.chooser.config.providers[ref.provider].type not in FREE:
-            return str(ref)
-        if ref.model not in self.scripts:
-            self.scripts[ref.model] = script_name(ref.model)
-        return f"{ref.provider}/{self.scripts[ref.model]}"
 
     def check_keys(self) -> None:
         """Two items with one key could not be told apart from night to night."""

@@ -13,7 +13,7 @@ from harness_batch.agents.record import Agent
 from harness_batch.errors import FaultyInput
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
-from harness_batch.plan.choice import Chooser, Wrong
+from harness_batch.plan.choice import DEFAULT_AGENT, Chooser, Wrong
 from harness_batch.plan.item import Item
 from harness_batch.recipe.record import Expectations, Recipe, SubRecipe
 from harness_batch.rules import Rule
@@ -28,14 +28,14 @@ class ChildItems:
 
     chooser: Chooser
 
-    def agents(self) -> Mapping[str, str]:
-        """Every agent that can be a child, with its description."""
-        agents = self.chooser.agents.values()
+    def agents(self, parent: Item) -> Mapping[str, str]:
+        """Every agent that can be a child of the item's session, with its description."""
+        agents = parent.equipment.agents.values()
         return {agent.name: agent.description for agent in agents if agent.mode != "primary"}
 
     def of_agent(self, parent: Item, name: str, prompt: str) -> Item | Wrong:
         """A child that does what a prompt says; of the recipe only the frame is kept."""
-        agent = self.chooser.agents[name]
+        agent = parent.equipment.agents[name]
         recipe = evolve(
             parent.recipe,
             prompt=prompt,
@@ -48,6 +48,7 @@ class ChildItems:
             checks=(),
             expect=Expectations(),
             response_schema=None,
+            retry=None,
             sub_recipes=(),
         )
         own = tuple(rule for rule in parent.rules if rule.source.startswith("recipe:"))
@@ -60,9 +61,10 @@ class ChildItems:
             recipe = sub.source.rendered(params)
         except FaultyInput as error:
             return Wrong("; ".join(fault.message for fault in error.faults), "sub_recipes")
-        agent = self.chooser.agents.get(recipe.agent)
+        name = recipe.agent or DEFAULT_AGENT
+        agent = parent.equipment.agents.get(name)
         if agent is None:
-            return Wrong(f"unknown agent {recipe.agent!r}", "agent")
+            return Wrong(f"unknown agent {name!r}", "agent")
         framed = evolve(
             recipe,
             expect=evolve(recipe.expect, patch=None, max_files=None, touches=()),
@@ -70,6 +72,8 @@ class ChildItems:
             sandbox=parent.recipe.sandbox,
             patch=parent.recipe.patch,
             workspace=parent.recipe.workspace,
+            # Putting the workspace back would throw the parent's own work away.
+            retry=recipe.retry and evolve(recipe.retry, reset=False),
         )
         item = self._item(parent, framed, agent, recipe.permissions)
         return item if isinstance(item, Wrong) else evolve(item, params=params)
@@ -92,6 +96,7 @@ class ChildItems:
             recipe=evolve(recipe, workspace=workspace),
             params={},
             matrix={},
+            opening=(),
             agent=agent,
             models=models,
             rules=_stack(parent.rules, agent.rules, own),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from harness_batch.agents.record import Agent
+from harness_batch.agents.record import Agent, Command
 from harness_batch.config.record import Config, Prices
 from harness_batch.errors import UsageError
 from harness_batch.limits import Limits
@@ -15,6 +15,7 @@ from harness_batch.plan.inputs import Overrides
 from harness_batch.recipe.record import Recipe
 from harness_batch.schema_faults import nearest
 
+DEFAULT_AGENT = "build"
 FREE = ("scripted", "replay")
 """Provider types whose calls cost nothing."""
 
@@ -35,9 +36,9 @@ class Chooser:
     agents: Mapping[str, Agent]
     cli: Overrides
 
-    def agent(self, recipe: Recipe) -> Agent | Wrong:
-        """The command line's, else the recipe's."""
-        name = self.cli.agent or recipe.agent
+    def agent(self, recipe: Recipe, command: Command | None = None) -> Agent | Wrong:
+        """The command line's, else the recipe's, else that of the command that it calls."""
+        name = self.cli.agent or recipe.agent or (command and command.agent) or DEFAULT_AGENT
         agent = self.agents.get(name)
         if agent is None:
             known = ", ".join(sorted(self.agents))
@@ -47,9 +48,11 @@ class Chooser:
             return Wrong(f"agent {name!r} is a subagent: it cannot lead a session", "agent")
         return agent
 
-    def models(self, recipe: Recipe, agent: Agent) -> tuple[ModelRef, ...] | Wrong:
-        """The model and its fallbacks: command line, recipe, agent, configuration."""
-        words, origin = self._words(recipe, agent)
+    def models(
+        self, recipe: Recipe, agent: Agent, command: Command | None = None
+    ) -> tuple[ModelRef, ...] | Wrong:
+        """The model and its fallbacks: command line, recipe, command, agent, configuration."""
+        words, origin = self._words(recipe, agent, command)
         if not words:
             told = (
                 "no model: say -m PROVIDER/MODEL, or `model:` in the recipe or the configuration "
@@ -64,11 +67,15 @@ class Chooser:
             refs.append(ref)
         return tuple(refs)
 
-    def _words(self, recipe: Recipe, agent: Agent) -> tuple[tuple[str, ...], str]:
+    def _words(
+        self, recipe: Recipe, agent: Agent, command: Command | None
+    ) -> tuple[tuple[str, ...], str]:
         if self.cli.model:
             return (self.cli.model,), " (from -m)"
         if recipe.models:
             return recipe.models, ""
+        if command is not None and command.model:
+            return (command.model,), f" (from the command /{command.name})"
         if agent.model:
             return (agent.model,), f" (from agent {agent.name!r})"
         return ((self.config.model,) if self.config.model else ()), " (from the configuration)"
@@ -172,7 +179,7 @@ def check_overrides(chooser: Chooser) -> None:
 
 
 def _wrong_options(chooser: Chooser, cli: Overrides) -> Iterator[str]:
-    nobody = Recipe(file=Path("/"), name="", agent=cli.agent or "build")
+    nobody = Recipe(file=Path("/"), name="", agent=cli.agent)
     if cli.agent and isinstance(found := chooser.agent(nobody), Wrong):
         yield f"--agent: {found.message}"
     provider = (cli.model or "").partition("/")[0]

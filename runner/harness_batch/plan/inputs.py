@@ -7,6 +7,7 @@ from typing import Protocol
 
 from attrs import Factory, frozen
 
+from harness_batch.agents.record import Equipment
 from harness_batch.errors import Fault, UsageError
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
@@ -67,6 +68,10 @@ class RepoBase:
 
 Bases = Callable[[RecipeSource], Sequence[RepoBase]]
 """The repositories of one recipe: each recipe may name its own `workspace.ref`."""
+
+
+Equipped = Callable[[RepoBase], Equipment]
+"""All that there is for sessions on a repository."""
 
 
 class RepoFiles(Protocol):

@@ -1,8 +1,8 @@
 """One item of the plan: everything decided, nothing run."""
 
-from attrs import frozen
+from attrs import Factory, frozen
 
-from harness_batch.agents.record import Agent
+from harness_batch.agents.record import Agent, Equipment, OpeningPart
 from harness_batch.errors import Fault
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
@@ -37,6 +37,10 @@ class Item:
     """The pinned base commit; None for a repository without a commit."""
     small_model: ModelRef | None = None
     """Writes summaries; None: the model itself."""
+    opening: tuple[OpeningPart, ...] = ()
+    """The prompt taken apart, when the recipe calls a command; else empty."""
+    equipment: Equipment = Factory(Equipment)
+    """Agents, skills and commands that there are on this repository."""
     refusal: str | None = None
     """Why the session must end `errored` before any model call: a model that is not granted."""
 

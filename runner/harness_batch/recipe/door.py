@@ -5,6 +5,7 @@ left out of the next, so that one mistake gives one message. A `RecipeSource` th
 `Recipe` of each item. One thread at a time, since its templates share one budget.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from harness_batch.rules import Rule
 
 ENDINGS = (".yaml", ".yml", ".json")
 _TASK = {"prompt", "instructions"}
+_COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?=\s|$)", re.ASCII)
 
 
 def open_recipe(path: Path) -> "RecipeSource":
@@ -113,6 +115,12 @@ def _read(path: Path) -> Reading:
         )
         raise FaultyInput([*reading.faults, Fault(path, 1, 1, message)])
     return reading
+
+
+def _called(prompt: str) -> str | None:
+    """The command that the prompt calls, as it stands in the file: a value cannot call one."""
+    found = _COMMAND.match(prompt.lstrip())
+    return found[1] if found else None
 
 
 def _sorted(faults: Iterable[Fault]) -> list[Fault]:
@@ -194,7 +202,13 @@ class RecipeSource:
         entries = subject.document.get("sub_recipes")
         if entries:
             fields["sub_recipes"] = self._sub_recipes.records(entries)
-        recipe = Recipe(file=self.file, name=self.name, permissions=self.rules, **fields)
+        recipe = Recipe(
+            file=self.file,
+            name=self.name,
+            permissions=self.rules,
+            command=_called(self.document.get("prompt", "")),
+            **fields,
+        )
         return with_a_message(recipe)
 
     def _rendered(self, keys: frozenset[str], variables: Mapping[str, object]) -> JsonObject:

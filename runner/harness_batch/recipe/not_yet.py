@@ -3,14 +3,11 @@
 A capability that arrives takes its line away, and nothing else.
 """
 
-import re
 from collections.abc import Callable, Iterator
 
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.source_map import Json, SourceMap, Trail
-
-_COMMAND = re.compile(r"/[A-Za-z][\w-]*(?:\s|$)")
 
 
 def _always(_value: Json) -> bool:
@@ -20,19 +17,8 @@ def _always(_value: Json) -> bool:
 _REFUSED: tuple[tuple[Trail, Callable[[Json], bool], str], ...] = (
     (("team",), _always, "`team`"),
     (("protocol",), lambda value: value == "tags", "`protocol: tags`"),
-    (("retry",), _always, "`retry`"),
     (("cache",), _always, "`cache`"),
-    (
-        ("model",),
-        lambda value: isinstance(value, list) and len(value) > 1,
-        "a `model` list of fallbacks",
-    ),
     (("matrix", "include", "query"), _always, "`matrix.include.query`"),
-    (
-        ("prompt",),
-        lambda value: bool(_COMMAND.match(value)),
-        "a `prompt` that is a command (`/name`)",
-    ),
 )
 """Path of the value, when it counts, what it is called."""
 

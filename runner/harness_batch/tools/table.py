@@ -9,6 +9,7 @@ from harness_batch.tools.multiedit import MultieditTool
 from harness_batch.tools.protocol import Tool
 from harness_batch.tools.read import ReadTool
 from harness_batch.tools.todo import TodoTool
+from harness_batch.tools.webfetch import WebfetchTool
 from harness_batch.tools.write import WriteTool
 
 __all__ = ["bundled_tools", "final_output"]
@@ -24,5 +25,6 @@ def bundled_tools() -> tuple[Tool, ...]:
         MultieditTool(),
         ReadTool(),
         TodoTool(),
+        WebfetchTool(),
         WriteTool(),
     )

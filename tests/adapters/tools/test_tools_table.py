@@ -21,6 +21,7 @@ ARGUMENTS = {
     "glob": ({"pattern"}, {"path"}),
     "grep": ({"pattern"}, {"path", "include"}),
     "todo": ({"todos"}, set()),
+    "webfetch": ({"url"}, {"format"}),
 }
 
 
