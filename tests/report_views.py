@@ -52,6 +52,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "patch_refused": "VARCHAR",
         "patch_paths": _JSON,
     },
+    "report_attempt": {
+        **_columns("session_id attempt_id"),
+        "n": "BIGINT",
+        **_columns("status reason detail error_kind"),
+        "wall_s": "DOUBLE",
+        **_columns("started_at finished_at", _STAMP),
+    },
     "report_check": {
         **_columns("run_id session_id item_key attempt_id name kind"),
         "passed": "BOOLEAN",
@@ -93,6 +100,11 @@ COLUMNS: dict[str, dict[str, str]] = {
         "started_at": _STAMP,
         "duration_s": "DOUBLE",
         "output_bytes": "BIGINT",
+    },
+    "report_child": {
+        **_columns("run_id session_id parent_id"),
+        "depth": "BIGINT",
+        **_columns("item_key recipe agent model status reason detail"),
     },
     "report_notice": {**_columns("run_id session_id level text"), "ts": _STAMP},
 }

@@ -14,8 +14,10 @@ import duckdb
 from attrs import evolve
 
 from harness_batch_reports.records import (
+    Attempt,
     BatchReport,
     Check,
+    ChildSession,
     Denial,
     Message,
     ModelCall,
@@ -81,9 +83,10 @@ def read_session(db: Path, session_id: str) -> SessionTranscript:
     with _opened(db) as database:
         heads = _sessions(database, {"run_id": None, "session_id": session_id})
         (told,) = _transcripts(database, {session_id: heads[0] if heads else None})
+        children = database.records("child", ChildSession, {"session_id": session_id})
     if not (told.session or told.messages):
         raise ReportError(f"{db} holds no session {session_id}")
-    return told
+    return evolve(told, child=children[0] if children else None)
 
 
 def read_transcripts(db: Path, sessions: Sequence[Session]) -> Iterator[SessionTranscript]:
@@ -167,18 +170,23 @@ def _sessions(database: Database, which: dict[str, str | None]) -> tuple[Session
     checks: dict[str, list[Check]] = {}
     for check in database.records("checks", Check, which):
         checks.setdefault(check.session_id, []).append(check)
+    attempts: dict[str, list[Attempt]] = {}
+    for attempt in database.records("attempts", Attempt, which):
+        attempts.setdefault(attempt.session_id, []).append(attempt)
     folder = database.path.resolve().parent
     return tuple(
-        _session(row, checks.get(row["session_id"], ()), folder)
+        evolve(
+            _session(row, folder),
+            checks=tuple(checks.get(row["session_id"], ())),
+            earlier=tuple(attempts.get(row["session_id"], ())[:-1]),
+        )
         for row in database.rows("sessions", which)
     )
 
 
-def _session(row: Row, checks: Sequence[Check], folder: Path) -> Session:
-    session = record(Session, row | {"patch": None, "checks": (), "files": ()})
-    return evolve(
-        session, checks=tuple(checks), patch=_patch(row), files=tuple(_files(session, folder))
-    )
+def _session(row: Row, folder: Path) -> Session:
+    session = record(Session, row | {"patch": None, "checks": (), "earlier": (), "files": ()})
+    return evolve(session, patch=_patch(row), files=tuple(_files(session, folder)))
 
 
 def _patch(row: Row) -> Patch | None:

@@ -16,7 +16,9 @@ from attrs import asdict
 from harness_batch_reports import figures
 from harness_batch_reports.hostile import code, fenced, one_line
 from harness_batch_reports.markdown_overview import mark, why
+from harness_batch_reports.reasons import meaning
 from harness_batch_reports.records import (
+    ChildSession,
     JsonObject,
     Message,
     ModelCall,
@@ -30,13 +32,13 @@ TEXT_LIMIT = 200_000
 """Characters of one part; whole tool outputs lie in the attempt's `outputs/`."""
 
 
-def markdown(transcript: SessionTranscript) -> str:
-    """The transcript as Markdown."""
+def markdown(transcript: SessionTranscript, only: int | None = None) -> str:
+    """The transcript as Markdown, of all attempts or of attempt number `only`."""
     blocks = [*_head(transcript)]
-    for attempt, messages in groupby(
-        transcript.messages, key=lambda m: (m.attempt_n, m.attempt_id)
-    ):
+    told = (m for m in transcript.messages if only is None or m.attempt_n == only)
+    for attempt, messages in groupby(told, key=lambda m: (m.attempt_n, m.attempt_id)):
         blocks.append(f"## Attempt {attempt[0]}")
+        blocks.extend(_outcome(transcript.session, attempt[1]))
         for message in messages:
             blocks.extend(_message(message))
         failed = [c for c in transcript.model_calls if c.attempt_id == attempt[1] and _failed(c)]
@@ -66,11 +68,28 @@ def _plain(_owner: object, _field: object, value: object) -> object:
 
 def _head(transcript: SessionTranscript) -> Iterator[str]:
     session = transcript.session
+    if transcript.child is not None:
+        yield from _child(transcript.child)
+        return
     if session is None:
         yield f"# Session {code(transcript.session_id)}"
         return
     yield f"# {mark(session)} {code(session.item_key)}: {outcome(session)}"
     yield from _facts(session)
+
+
+def _child(child: ChildSession) -> Iterator[str]:
+    yield f"# {code(child.item_key)}: child session, {code(child.status, 40)}"
+    reason = ": ".join(code(word, 600) for word in (child.reason, child.detail) if word)
+    if reason:
+        yield reason
+    facts = [
+        f"child of {code(child.parent_id, 100)} (depth {child.depth})",
+        f"recipe {code(child.recipe, 100)}",
+        f"model {code(child.model, 100)}, agent {code(child.agent, 60)}",
+        f"session {code(child.session_id, 100)}",
+    ]
+    yield " · ".join(facts)
 
 
 def _facts(session: Session) -> Iterator[str]:
@@ -86,6 +105,17 @@ def _facts(session: Session) -> Iterator[str]:
         f"session {code(session.session_id, 100)}",
     ]
     yield " · ".join(facts)
+
+
+def _outcome(session: Session | None, attempt_id: str) -> Iterator[str]:
+    """How an earlier attempt ended; how the last one did stands at the top."""
+    for attempt in session.earlier if session else ():
+        if attempt.attempt_id == attempt_id and attempt.status is not None:
+            yield (
+                f"{attempt.status.capitalize()}"
+                + (f": {code(meaning(attempt).text, 200)}" if attempt.reason else "")
+                + (f": {code(attempt.detail, 600)}" if attempt.detail else "")
+            )
 
 
 def _message(message: Message) -> Iterator[str]:

@@ -10,6 +10,11 @@ BASH_TIMEOUT_SECONDS = 120
 BASH_TIMEOUT_MAX_SECONDS = 600
 """The longest timeout that a model may ask for."""
 
+MAX_CHILD_DEPTH = 2
+"""Child sessions may have children of their own, and those none."""
+MAX_RUNNING_JOBS = 8
+"""Background children of one session that run at a time."""
+
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)?")
 _UNIT_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -24,10 +29,10 @@ def duration_seconds(text: str) -> float:
 
 @frozen(kw_only=True)
 class Limits:
-    """Limits of a session, over all of its attempts and children."""
+    """Limits of a session, over all of its attempts and children (steps: without children)."""
 
     steps: int | None = None
-    """Model replies."""
+    """Model replies. They bound one conversation; each child has its own."""
     tool_calls: int | None = None
     """Tool calls that were run or refused."""
     tokens: int | None = None

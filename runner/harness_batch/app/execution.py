@@ -16,6 +16,7 @@ from harness_batch.app.last_words import (
     KILLED,
     End,
     close_attempts,
+    close_children,
     close_sessions,
     end_of,
     skip_rest,
@@ -192,6 +193,7 @@ class Execution:
         self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
         close_attempts(self.known, log, KILLED)
+        close_children(self.known, log, KILLED)
         reuse = reusable(items, self.known, self.options.rerun)
         close_sessions(self.known, log, KILLED, {item.key for item in reuse.again})
         sites = await open_sites(
@@ -238,6 +240,7 @@ class Execution:
             refusals=refusals,
             date=utc_now().date().isoformat(),
             platform=f"{platform.system()} {platform.machine()}",
+            child_items=self.prepared.child_items,
             earlier=reuse.earlier,
         )
 
@@ -263,6 +266,7 @@ class Execution:
 
     def _last_words(self, log: SlicedLog, end: End, trouble: BaseException | None) -> int:
         close_attempts(self.known, log, end)
+        close_children(self.known, log, end)
         close_sessions(self.known, log, end)
         if self._composed is not None:
             why = self._stopped or end.reason

@@ -15,7 +15,7 @@ from harness_batch.store.folder import RunFolder
 from harness_batch.store.history import merge
 from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
-from harness_batch.store.runs import find_run, find_session
+from harness_batch.store.runs import find_run, find_session, holds_session
 from harness_batch_reports import junit, markdown, result_json, transcript
 from harness_batch_reports.read import read_run, read_transcripts, with_files
 from harness_batch_reports.records import BatchReport, ReportError, Session
@@ -93,10 +93,14 @@ def write_transcripts(folder: RunFolder, report: BatchReport) -> BatchReport:
 
 
 def _transcripts(folder: RunFolder, sessions: Iterable[Session]) -> Iterator[tuple[Path, bytes]]:
-    begun = [session for session in sessions if session.folder is not None and session.attempts]
-    places = {s.session_id: folder.attempt(s.folder or "", s.attempts).transcript for s in begun}
-    for told in read_transcripts(folder.database, begun):
-        yield places[told.session_id], transcript.markdown(told).encode()
+    """Of each attempt its own, but the last one's tells all."""
+    begun = {s.session_id: s for s in sessions if s.folder is not None and s.attempts}
+    for told in read_transcripts(folder.database, tuple(begun.values())):
+        session = begun[told.session_id]
+        for n in (*(attempt.n for attempt in session.earlier), session.attempts):
+            only = n if n < session.attempts else None
+            place = folder.attempt(session.folder or "", n).transcript
+            yield place, transcript.markdown(told, only).encode()
 
 
 def ensured(folder: RunFolder) -> RunFolder:
@@ -121,6 +125,8 @@ def session_of(word: str, run_word: str | None, cwd: Path) -> tuple[RunFolder, s
     if run_word is None and word.startswith("ses_"):
         return ensured(find_session(word, harness)), word
     folder = ensured(find_run(run_word or "last", harness))
+    if word.startswith("ses_") and holds_session(folder, word):
+        return folder, word
     sessions = reported(folder).sessions
     for session in sessions:
         if word in (session.session_id, session.item_key):

@@ -11,7 +11,7 @@ from attrs import evolve, frozen
 from harness_batch.app.resume import Earlier
 from harness_batch.engine.log import Log, utc_now
 from harness_batch.errors import HarnessError, StorageError, cause_of
-from harness_batch.events import SessionFinished, SessionUpdated
+from harness_batch.events import JobUpdated, SessionFinished, SessionUpdated
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, AttemptErrorKind, Session, Status
 
@@ -67,6 +67,16 @@ def close_sessions(known: Earlier, log: Log, end: End, spare: Iterable[str] = ()
         if key not in spared and (session.status is None or key in known.unannounced):
             closed = session if session.status is not None else _closed(session, end)
             log.append(SessionUpdated(closed), closed.session_id)
+
+
+def close_children(known: Earlier, log: Log, end: End) -> None:
+    """End the child sessions and background jobs that are open. Raises: StorageError."""
+    for session in tuple(known.children.values()):
+        closed = session if session.status is not None else _closed(session, end)
+        log.append(SessionUpdated(closed), closed.session_id)
+    for job in tuple(known.jobs.values()):
+        closed_job = evolve(job, state="cancelled", finished_at=utc_now().isoformat())
+        log.append(JobUpdated(closed_job), job.session_id)
 
 
 def skip_rest(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.app.shelves import Library, user_agents
@@ -19,6 +20,8 @@ from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint
 from harness_batch.plan.build import build_plan
+from harness_batch.plan.child_items import ChildItems
+from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
@@ -38,6 +41,7 @@ class Prepared:
     """By the path that items name."""
     notes: Callable[[Item], tuple[ProjectFile, ...]]
     """What the system prompt of an item's session quotes."""
+    child_items: ChildItems
 
 
 def prepare(inputs: Inputs) -> Prepared:
@@ -55,20 +59,28 @@ def prepare(inputs: Inputs) -> Prepared:
     repositories: dict[str, Repository] = {}
     bases = {source.file: _bases(source, inputs, repositories) for source in sources}
     library = Library(inputs, config, repositories)
+    cli = _overrides(inputs)
     plan = build_plan(
         [(source, _declared(source, given)) for source in sources],
         config=config,
         agents=library.equipment,
         repos=lambda source: bases[source.file],
-        cli=_overrides(inputs),
+        cli=cli,
         default_rules=DEFAULT_RULES,
         files=GitFiles(repositories),
     )
-    warnings = (*plan.warnings, *_lint(plan.items))
+    child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
+    warnings = (*plan.warnings, *_lint(plan.items), *child_faults(plan.items, child_items))
     plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
-    return Prepared(plan=plan, config=config, repositories=repositories, notes=library.notes)
+    return Prepared(
+        plan=plan,
+        config=config,
+        repositories=repositories,
+        notes=library.notes,
+        child_items=child_items,
+    )
 
 
 def _open_all(inputs: Inputs) -> list[RecipeSource]:

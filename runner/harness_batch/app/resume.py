@@ -11,6 +11,7 @@ from attrs import Factory, define, evolve, frozen
 
 from harness_batch.events import (
     Event,
+    JobUpdated,
     ModelCallClosed,
     ModelCallOpened,
     RunFinished,
@@ -21,7 +22,7 @@ from harness_batch.events import (
     SessionUpdated,
 )
 from harness_batch.plan.item import Item
-from harness_batch.records import Attempt, Run, Session
+from harness_batch.records import Attempt, Job, Run, Session
 from harness_batch.store.replay import read_events
 
 ON_MERIT = ("passed", "failed")
@@ -43,6 +44,10 @@ class Earlier:
     """How many attempts each session began."""
     unannounced: set[str] = Factory(set)
     """Item keys whose attempt has ended and whose session does not say so yet."""
+    children: dict[str, Session] = Factory(dict)
+    """Child sessions that have not ended, by id."""
+    jobs: dict[str, Job] = Factory(dict)
+    """Background jobs that have not ended, by id."""
     created: set[str] = Factory(set)
     """Item keys that got a session since `resumed` (or ever)."""
     spent: Decimal = Decimal(0)
@@ -57,9 +62,15 @@ class Earlier:
                 self.run = run
             case SessionCreated(session=session) | SessionUpdated(session=session):
                 self._note(session)
+            case JobUpdated(job=job):
+                if job.state == "running":
+                    self.jobs[job.job_id] = job
+                else:
+                    self.jobs.pop(job.job_id, None)
             case SessionStarted(attempt=attempt):
                 self.open_attempts[attempt.session_id] = attempt
                 self.attempts[attempt.session_id] = attempt.n
+                self._goes_on(attempt)
             case SessionFinished(attempt=attempt):
                 self.open_attempts.pop(attempt.session_id, None)
                 self._ended(attempt)
@@ -79,6 +90,19 @@ class Earlier:
             self.sessions[session.item_key] = session
             self.created.add(session.item_key)
             self.unannounced.discard(session.item_key)
+        elif session.status is None:
+            self.children[session.session_id] = session
+        else:
+            self.children.pop(session.session_id, None)
+
+    def _goes_on(self, attempt: Attempt) -> None:
+        """A recipe's retry: what an earlier attempt came to is not the session's end."""
+        key = self._keys.get(attempt.session_id)
+        if key in self.unannounced:
+            self.unannounced.discard(key)
+            self.sessions[key] = evolve(
+                self.sessions[key], status=None, reason=None, detail=None, finished_at=None
+            )
 
     def _ended(self, attempt: Attempt) -> None:
         """The session ends as its last attempt did, also when we die before it says so."""
@@ -86,6 +110,9 @@ class Earlier:
         if key is not None:
             self.sessions[key] = ended_as(self.sessions[key], attempt)
             self.unannounced.add(key)
+        elif attempt.session_id in self.children:
+            child = self.children[attempt.session_id]
+            self.children[attempt.session_id] = ended_as(child, attempt)
 
 
 @frozen

@@ -32,9 +32,9 @@ class Status:
     def take(self, event: Event) -> None:
         """One more event of the journal."""
         match event.payload:
-            case SessionCreated(session=session):
+            case SessionCreated(session=session) if session.depth == 0:
                 self._running[session.session_id] = session.item_key
-            case SessionUpdated(session=session) if session.status is not None:
+            case SessionUpdated(session=session) if session.status and session.depth == 0:
                 self._running.pop(session.session_id, None)
                 self._ended[session.status] += 1
             case ModelCallClosed():

@@ -58,12 +58,12 @@ class PlainDisplay:
     def take(self, event: Event) -> None:
         """Print what deserves a line."""
         match event.payload:
-            case SessionCreated(session=session):
+            case SessionCreated(session=session) if session.depth == 0:
                 self._keys[session.session_id] = session.item_key
-            case SessionStarted(attempt=attempt):
+            case SessionStarted(attempt=attempt) if attempt.session_id in self._keys:
                 tries = f" (attempt {attempt.n})" if attempt.n > 1 else ""
-                self._say(f"start  {self._keys.get(attempt.session_id, '')}{tries}")
-            case SessionUpdated(session=session) if session.status is not None:
+                self._say(f"start  {self._keys[attempt.session_id]}{tries}")
+            case SessionUpdated(session=session) if session.status and session.depth == 0:
                 self.done += 1
                 self._say(f"[{self.done}/{self.total}] {_ended(session)}")
             case Notice(level=level, text=text) if level != "info":
@@ -109,7 +109,7 @@ class RichDisplay:
         """Note what is shown at the next refresh."""
         session_id = event.session_id or ""
         match event.payload:
-            case SessionCreated(session=session):
+            case SessionCreated(session=session) if session.depth == 0:
                 self.running[session_id] = [session.item_key, "starting"]
             case ToolCallStarted(call=call) if session_id in self.running:
                 self.running[session_id][1] = call.tool

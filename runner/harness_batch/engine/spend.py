@@ -2,6 +2,10 @@
 
 A limit is checked before it is overrun: a call must fit with its estimated input and the most
 output it may give, and that output is lowered as far as it must be.
+
+What a child session uses counts for its parents too: tokens, money and tool calls, against their
+limits and in their totals. Steps do not: they bound one conversation. Children and parent may call
+at the same time, so tokens are held while a call is under way, as money is.
 """
 
 from collections.abc import Iterator
@@ -47,10 +51,12 @@ class Busy:
 
 @define
 class Spend:
-    """Counters of one session, over all its attempts."""
+    """Counters of one session, over all its attempts, what its children use included."""
 
     limits: Limits
     budget: Budget
+    parent: "Spend | None" = None
+    """Of the session that started this one."""
     steps: int = 0
     tool_calls: int = 0
     tokens: int = 0
@@ -68,25 +74,39 @@ class Spend:
         """Reserve a call with a request of `size` bytes, or say which limit forbids it.
 
         `most` bounds its output tokens further. Output is lowered to what a limit leaves; not for
-        money that calls under way only hold, since most of it comes back.
+        what calls under way (children's, other sessions') only hold, since most of it comes back.
         """
         estimate = ceil(size * self.tokens_per_byte)
         output = self._output_ceiling(estimate, info)
         if most is not None:
             output = min(output, most)
         short: Stopped | None = None
-        if self.limits.tokens is not None:
-            over = Stopped("max_tokens", _over("tokens", self.limits.tokens, self.tokens))
-            room = self.limits.tokens - self.tokens - self.held_tokens - estimate
+        for spend in self._line():
+            if spend.limits.tokens is None:
+                continue
+            over = Stopped("max_tokens", _over("tokens", spend.limits.tokens, spend.tokens))
+            room = spend.limits.tokens - spend.tokens - spend.held_tokens - estimate
+            if room < output and spend.held_tokens:
+                return Busy(spend.budget)
             if room < LEAST_OUTPUT_TOKENS:
                 return over
             if room < output:
                 output, short = room, over
         allowance = self._reserve(estimate, output, info.prices)
         if isinstance(allowance, Allowance):
-            self.held_tokens += allowance.tokens
+            self._hold(allowance.tokens)
             return evolve(allowance, short=allowance.short or short)
         return allowance
+
+    def take_tool_call(self) -> int | None:
+        """Count one more tool call; the limit that it would pass, and then it is not counted."""
+        for spend in self._line():
+            limit = spend.limits.tool_calls
+            if limit is not None and spend.tool_calls >= limit:
+                return limit
+        for spend in self._line():
+            spend.tool_calls += 1
+        return None
 
     def settle(
         self, allowance: Allowance, usage: TokenUsage | None, cost: Decimal | None
@@ -95,12 +115,13 @@ class Spend:
 
         Returns what it counts against budgets, in US dollars.
         """
-        self.held_tokens -= allowance.tokens
-        self.tokens += allowance.tokens if usage is None else usage.input + usage.output
-        if cost is None:
-            self.unpriced_calls += 1
-        else:
-            self.usd += cost
+        self._hold(-allowance.tokens)
+        for spend in self._line():
+            spend.tokens += allowance.tokens if usage is None else usage.input + usage.output
+            if cost is None:
+                spend.unpriced_calls += 1
+            else:
+                spend.usd += cost
         settled = allowance.usd if cost is None else cost
         self.budget.settle(allowance.usd, settled)
         return settled
@@ -111,14 +132,15 @@ class Spend:
 
     def refund(self, allowance: Allowance) -> Decimal:
         """A call that the provider refused before it did anything costs nothing."""
-        self.held_tokens -= allowance.tokens
+        self._hold(-allowance.tokens)
         self.budget.settle(allowance.usd, Decimal(0))
         return Decimal(0)
 
     def forfeit(self, allowance: Allowance) -> Decimal:
         """A call that went out and was never answered: nobody knows what it cost, at most this."""
-        self.held_tokens -= allowance.tokens
-        self.tokens += allowance.tokens
+        self._hold(-allowance.tokens)
+        for spend in self._line():
+            spend.tokens += allowance.tokens
         self.budget.settle(allowance.usd, allowance.usd)
         return allowance.usd
 
@@ -133,10 +155,11 @@ class Spend:
 
         Prices or estimates were wrong then: a call is never made that should pass a limit.
         """
-        limit = self.limits.tokens
-        if limit is not None and self.tokens > limit and tokens > allowance.tokens:
-            used = f"{tokens} tokens, {allowance.tokens} were reserved"
-            yield f"a model call used {used}: {self.tokens} of {limit} tokens are used"
+        for spend in self._line():
+            limit = spend.limits.tokens
+            if limit is not None and spend.tokens > limit and tokens > allowance.tokens:
+                used = f"{tokens} tokens, {allowance.tokens} were reserved"
+                yield f"a model call used {used}: {spend.tokens} of {limit} tokens are used"
         for level in self.budget.levels():
             if level.limit is not None and level.spent > level.limit and usd > allowance.usd:
                 cost = f"{usd} USD, {allowance.usd} were reserved"
@@ -146,6 +169,17 @@ class Spend:
         """Take the ratio of tokens to bytes from the report of a request of `size` bytes."""
         if size and usage.input:
             self.tokens_per_byte = usage.input / size * SAFETY
+
+    def _line(self) -> "Iterator[Spend]":
+        """This session's, its parent's, and so on up."""
+        spend: Spend | None = self
+        while spend is not None:
+            yield spend
+            spend = spend.parent
+
+    def _hold(self, tokens: int) -> None:
+        for spend in self._line():
+            spend.held_tokens += tokens
 
     def _output_ceiling(self, estimate: int, info: ModelInfo) -> int:
         ceilings = [self.limits.output_tokens or DEFAULTS.output_tokens or 0]
@@ -180,7 +214,8 @@ class Spend:
 
     def _out_of_money(self) -> Stopped:
         tightest = self.budget.tightest()
-        whose = "cost_usd" if tightest is self.budget else "of the run's cost"
+        ours = tightest is self.budget or tightest.parent is not None
+        whose = "cost_usd" if ours else "of the run's cost"
         return Stopped("max_cost", _over(whose, tightest.limit, tightest.spent))
 
 

@@ -25,6 +25,8 @@ class StopSignal:
     working_deadline: float = math.inf
     """Of `working_seconds`; moves on while a provider keeps us waiting."""
     limits: Limits = field(factory=Limits)
+    above: "StopSignal | None" = None
+    """Of the session that waits for this one: our waiting for a provider is its waiting too."""
     _scope: trio.CancelScope | None = None
     _writing: trio.CancelScope | None = None
 
@@ -49,6 +51,8 @@ class StopSignal:
     def extend(self, seconds: float) -> None:
         """Do not count this wait as working time."""
         self.working_deadline += seconds
+        if self.above is not None:
+            self.above.extend(seconds)
         if self._scope is not None:
             self._scope.deadline = min(self.deadline, self.working_deadline)
 
@@ -68,6 +72,11 @@ class StopSignal:
         seconds = LAST_WRITING_S if self.reason == "interrupted" else WRITING_S
         return trio.current_time() + seconds
 
+    def over(self) -> Ending | None:
+        """Why nothing more can be begun; None while something can."""
+        late = trio.current_time() >= min(self.deadline, self.working_deadline)
+        return self.ending() if late or self.reason is not None else None
+
     def ending(self) -> Ending:
         """Why the scope was cut short."""
         if self.reason is not None:
@@ -83,4 +92,5 @@ _WORDS = {
     "max_cost": "the run's --max-cost is used up",
     "max_time": "the run's --max-time is used up",
     "max_failures": "the run's --max-failures is reached",
+    "parent_stopped": "the session that started it was stopped",
 }

@@ -98,8 +98,12 @@ class Transcript:
     model: str
     agent: str
     turns: list[Turn] = field(factory=list)
-    size: int = 0
+    """Those that are there at first were said in earlier attempts."""
+    size: int = field(init=False)
     """UTF-8 bytes of all turns: what token estimates go by."""
+
+    def __attrs_post_init__(self) -> None:
+        self.size = sum(map(weight, self.turns))
 
     def say(self, text: str, *, synthetic: bool = False) -> None:
         """Add a user message; synthetic ones are the runner's own words."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness_batch.errors import Fault, FaultyInput
 from harness_batch.messages import JsonObject
@@ -23,6 +23,7 @@ from harness_batch.recipe.parameters import declaration_faults, declared_paramet
 from harness_batch.recipe.record import Parameter, Recipe
 from harness_batch.recipe.schema import kind, recipe_schema, schema_faults
 from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
+from harness_batch.recipe.sub_recipes import Above, SubRecipes, content_hash
 from harness_batch.recipe.template_faults import (
     UNRENDERED,
     name_clashes,
@@ -40,10 +41,14 @@ _COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*)(?=\s|$)", re.ASCII)
 
 
 def open_recipe(path: Path) -> "RecipeSource":
-    """Read and check a recipe, without any value for its parameters.
+    """Read and check a recipe with its sub-recipes, without any value for its parameters.
 
-    Raises: FaultyInput with all faults of the file.
+    Raises: FaultyInput with all faults of the files.
     """
+    return _open_below(path, Above((path.resolve(),)))
+
+
+def _open_below(path: Path, above: Above) -> "RecipeSource":
     reading = _read(path)
     document, source, faults = unwrapped(reading)
     of_schema, unsound = schema_faults(document, source)
@@ -59,11 +64,13 @@ def open_recipe(path: Path) -> "RecipeSource":
     faults += meaning_faults(Subject(recipe, source, folder, before_rendering), keys)
     faults += declaration_faults(recipe, source)
     templates = RecipeTemplates(folder)
+    subs = SubRecipes(folder, above, source, recipe.get("sandbox"), _open_below)
+    faults += subs.faults(recipe.get("sub_recipes", []))
     if not unsound & UNRENDERED:
         faults += name_clashes(recipe, source)
         faults += undefined_and_unused(recipe, source, templates)
     _raise_errors(faults)
-    return _opened(recipe, source, templates, _sorted(faults), folder)
+    return _opened(recipe, source, templates, _sorted(faults), subs)
 
 
 def _opened(
@@ -71,9 +78,9 @@ def _opened(
     source: SourceMap,
     templates: RecipeTemplates,
     warnings: list[Fault],
-    folder: Path,
+    subs: SubRecipes,
 ) -> "RecipeSource":
-    path = source.file
+    path, folder = source.file, subs.folder
     templated = frozenset(str(trail[0]) for trail, _ in template_texts(recipe)) - UNRENDERED
     constant = {key: value for key, value in recipe.items() if key not in templated}
     return RecipeSource(
@@ -89,6 +96,7 @@ def _opened(
         folder=folder,
         templated=templated,
         constant=fields_of(constant, folder),
+        sub_recipes=subs,
     )
 
 
@@ -149,11 +157,22 @@ class RecipeSource:
     """Top-level keys with templates in their texts."""
     _constant: JsonObject = field(repr=False)
     """Fields of the record that no template has a part in."""
+    _sub_recipes: SubRecipes = field(eq=False, repr=False)
 
     @property
     def declared(self) -> frozenset[str]:
         """Keys of the parameters."""
         return frozenset(parameter.key for parameter in self.parameters)
+
+    @property
+    def content(self) -> str:
+        """Hash of the file and of the recipes that it uses, as they were read."""
+        entries = self.document.get("sub_recipes", [])
+        return content_hash(self.document, self._sub_recipes.contents(entries))
+
+    def with_parameters(self, parameters: tuple[Parameter, ...]) -> "RecipeSource":
+        """The same recipe with other declarations."""
+        return evolve(self, parameters=parameters)
 
     def place(self, *path: str | int) -> tuple[int, int]:
         """Line and column (1-based) of a value, or of its nearest ancestor in the file."""
@@ -180,6 +199,9 @@ class RecipeSource:
         faults += meaning_faults(subject, set(sound))
         _raise_errors(faults)
         fields = {**self._constant, **fields_of(changed, self.folder)}
+        entries = subject.document.get("sub_recipes")
+        if entries:
+            fields["sub_recipes"] = self._sub_recipes.records(entries)
         recipe = Recipe(
             file=self.file,
             name=self.name,

@@ -1,10 +1,11 @@
 """A recipe after the door: rendered for one item, frozen, with no question left open."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from attrs import Factory, frozen
+from attrs import Factory, field, frozen
 
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
@@ -60,6 +61,26 @@ class Check:
 
 
 @frozen(kw_only=True)
+class RetryRule:
+    """When an attempt is followed by another one, and from where that one starts."""
+
+    max_retries: int
+    """Attempts after the first."""
+    checks: tuple[str, ...] = ()
+    """Shell commands that must succeed."""
+    on_failure: str = ""
+    """Shell command that runs before another attempt; empty: none."""
+    timeout_seconds: float = 300.0
+    """Of each check; goose's default."""
+    on_failure_timeout_seconds: float = 600.0
+    """Goose's default."""
+    feedback: bool = False
+    """The conversation goes on with what failed; else it begins again."""
+    reset: bool = False
+    """The workspace is put back to its base before another attempt."""
+
+
+@frozen(kw_only=True)
 class Expectations:
     """What must hold of the result; None is no expectation."""
 
@@ -109,6 +130,55 @@ class Extension:
     name: Literal["developer", "todo"]
 
 
+class RecipeTemplate(Protocol):
+    """A checked recipe file whose templates are not rendered yet."""
+
+    @property
+    def file(self) -> Path:
+        """Where it stands."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The recipe's."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The declarations."""
+        ...
+
+    @property
+    def content(self) -> str:
+        """Hash of the file and of all recipes that it uses."""
+        ...
+
+    def values(self, given: Mapping[str, object]) -> JsonObject:
+        """Every parameter's value. Raises: FaultyInput."""
+        ...
+
+    def rendered(self, variables: Mapping[str, object]) -> "Recipe":
+        """The recipe for these values. Raises: FaultyInput."""
+        ...
+
+
+@frozen(kw_only=True)
+class SubRecipe:
+    """A recipe that the agent may run, as a tool."""
+
+    name: str
+    """Of the tool, and for `task` rules."""
+    description: str
+    """For the model."""
+    values: JsonObject
+    """Parameters that are fixed."""
+    parameters: JsonObject
+    """JSON Schema of the others."""
+    content: str
+    """See `RecipeTemplate.content`."""
+    source: RecipeTemplate = field(eq=False, repr=False)
+
+
 @frozen(kw_only=True)
 class Recipe:
     """One item's recipe, templates rendered."""
@@ -143,4 +213,6 @@ class Recipe:
     expect: Expectations = Factory(Expectations)
     patch: PatchRules = Factory(PatchRules)
     response_schema: JsonObject | None = None
+    retry: RetryRule | None = None
     extensions: tuple[Extension, ...] = ()
+    sub_recipes: tuple[SubRecipe, ...] = ()

@@ -176,9 +176,16 @@ class RunFolder:
 
         Raises: ValueError when the item's folder is not one path segment; StorageError.
         """
+        return self._made(item_folder, f"attempt-{n}")
+
+    def child_attempt(self, item_folder: str, session_id: str, n: int) -> AttemptFolder:
+        """The folder of an attempt of a child session of an item; as `attempt`."""
+        return self._made(item_folder, "children", session_id, f"attempt-{n}")
+
+    def _made(self, item_folder: str, *below: str) -> AttemptFolder:
         if item_folder in ("", ".", "..") or "/" in item_folder or "\0" in item_folder:
             raise ValueError(f"{item_folder!r} is not the name of a folder")
-        folder = AttemptFolder(self.path / "items" / item_folder / f"attempt-{n}")
+        folder = AttemptFolder(self.path.joinpath("items", item_folder, *below))
         try:
             folder.outputs.mkdir(parents=True, exist_ok=True)
         except OSError as error:

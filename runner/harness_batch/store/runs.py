@@ -50,14 +50,18 @@ def find_session(session_id: str, harness: Path) -> RunFolder:
 
     Raises: UsageError when no journal knows the session.
     """
-    mark = f'"session_id":"{session_id}"'.encode(errors="replace")
     for run in list_runs(harness):
-        if holds(run, mark):
+        if holds_session(run, session_id):
             return run
     raise UsageError(
         f"there is no session {session_id!r} in the runs under {harness}; "
         "`harness-batch runs` lists them, a run elsewhere is named by its folder"
     )
+
+
+def holds_session(run: RunFolder, session_id: str) -> bool:
+    """Whether the run's journal knows the session. Raises: StorageError."""
+    return holds(run, f'"session_id":"{session_id}"'.encode(errors="replace"))
 
 
 def holds(run: RunFolder, mark: bytes) -> bool:

@@ -115,6 +115,12 @@ LEFT JOIN patch AS p ON p.attempt_id = a.attempt_id
 WHERE s.depth = 0
 ORDER BY s.item_key, s.session_id;
 
+CREATE OR REPLACE VIEW report_attempt AS
+SELECT
+    session_id, attempt_id, n, status, reason, detail, error_kind, wall_s, started_at, finished_at
+FROM attempt
+ORDER BY session_id, n, attempt_id;
+
 CREATE OR REPLACE VIEW report_check AS
 SELECT
     s.run_id, s.session_id, s.item_key, c.attempt_id, c.name, c.kind, c.passed, c.exit_code,
@@ -165,6 +171,17 @@ SELECT
     output_bytes
 FROM tool_call
 ORDER BY session_id, started_at, tool_call_id;
+
+-- Sessions that other sessions started. One that never ended died with its runner.
+CREATE OR REPLACE VIEW report_child AS
+SELECT
+    s.run_id, s.session_id, s.parent_id, s.depth, s.item_key, s.recipe, s.agent, s.model,
+    coalesce(s.status, 'errored') AS status,
+    CASE WHEN s.status IS NULL THEN 'infra.killed' ELSE s.reason END AS reason,
+    s.detail, s.attempts, s.steps, s.tool_calls, s.input_tokens, s.output_tokens, s.cost_usd
+FROM session AS s
+WHERE s.depth > 0
+ORDER BY s.session_id;
 
 CREATE OR REPLACE VIEW report_notice AS
 SELECT run_id, session_id, level, text, ts FROM notice ORDER BY run_id, seq;

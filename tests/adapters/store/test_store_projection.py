@@ -428,6 +428,8 @@ REPORT_COLUMNS = {
     "cache_read_tokens output_tokens cost_usd cost_source",
     "report_tool_call": "session_id attempt_id tool_call_id tool status error exit_code "
     "started_at duration_s output_bytes",
+    "report_child": "run_id session_id parent_id depth item_key recipe agent model status reason "
+    "detail attempts steps tool_calls input_tokens output_tokens cost_usd",
     "report_notice": "run_id session_id level text ts",
 }
 
