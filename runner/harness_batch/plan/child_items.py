@@ -64,7 +64,7 @@ class ChildItems:
         name = recipe.agent or DEFAULT_AGENT
         agent = parent.equipment.agents.get(name)
         if agent is None:
-            return Wrong(f"sub-recipe {sub.name!r}: unknown agent {name!r}", "agent")
+            return Wrong(f"unknown agent {name!r}", "agent")
         framed = evolve(
             recipe,
             expect=evolve(recipe.expect, patch=None, max_files=None, touches=()),
