@@ -63,25 +63,8 @@ async def converse(
     children = _children(agenda, site, log, spend, stop)
     runner = _runner(agenda, site, log, spend, children)
     children.note = runner.note
-    transcript = Transcript(
-        log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
-    )
-    stepper = Stepper(
-        log=log,
-        model=agenda.model,
-        system=_system(agenda),
-        transcript=transcript,
-        runner=runner,
-        spend=spend,
-        stop=stop,
-        temperature=_temperature(agenda.item),
-    )
-    task = await opened(agenda.item.opening or (Words(recipe.prompt),), runner, transcript)
-    prompt = user_prompt(
-        task,
-        context=attached(site.workspace.root, recipe.context),
-        schema_wanted=recipe.response_schema is not None,
-    )
+    stepper = _stepper(agenda, runner, stop)
+    prompt = await _prompt(agenda, site, stepper)
     loop = Loop(
         stepper=stepper,
         transcript=stepper.transcript,
@@ -95,6 +78,30 @@ async def converse(
         needs_final_output=recipe.response_schema is not None,
     )
     return loop, prompt
+
+
+def _stepper(agenda: Agenda, runner: ToolRunner, stop: StopSignal) -> Stepper:
+    model, agent = str(agenda.model.ref), agenda.item.agent.name
+    return Stepper(
+        log=runner.log,
+        model=agenda.model,
+        system=_system(agenda),
+        transcript=Transcript(runner.log, model, agent, agenda.carryover.turns),
+        runner=runner,
+        spend=runner.spend,
+        stop=stop,
+        temperature=_temperature(agenda.item),
+    )
+
+
+async def _prompt(agenda: Agenda, site: Site, stepper: Stepper) -> str:
+    recipe = agenda.item.recipe
+    parts = agenda.item.opening or (Words(recipe.prompt),)
+    return user_prompt(
+        await opened(parts, stepper.runner, stepper.transcript),
+        context=attached(site.workspace.root, recipe.context),
+        schema_wanted=recipe.response_schema is not None,
+    )
 
 
 def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:

@@ -15,6 +15,7 @@ from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.plan.choice import DEFAULT_AGENT, Chooser, Wrong
 from harness_batch.plan.item import Item
+from harness_batch.plan.opening import call_of
 from harness_batch.recipe.record import Expectations, Recipe, SubRecipe
 from harness_batch.rules import Rule
 
@@ -60,7 +61,10 @@ class ChildItems:
             recipe = sub.source.rendered(params)
         except FaultyInput as error:
             return Wrong("; ".join(fault.message for fault in error.faults), "sub_recipes")
-        name = recipe.agent or DEFAULT_AGENT
+        call = call_of(recipe, parent.equipment)
+        if isinstance(call, Wrong):
+            return Wrong(f"sub-recipe {sub.name!r}: {call.message}", "sub_recipes")
+        name = recipe.agent or (call.command and call.command.agent) or DEFAULT_AGENT
         agent = parent.equipment.agents.get(name)
         if agent is None:
             return Wrong(f"sub-recipe {sub.name!r}: unknown agent {name!r}", "agent")
@@ -72,8 +76,10 @@ class ChildItems:
             patch=parent.recipe.patch,
             workspace=parent.recipe.workspace,
         )
+        if call.command and call.command.model and not framed.models:
+            framed = evolve(framed, models=(call.command.model,))
         item = self._item(parent, framed, agent, recipe.permissions)
-        return item if isinstance(item, Wrong) else evolve(item, params=params)
+        return item if isinstance(item, Wrong) else evolve(item, params=params, opening=call.parts)
 
     def _item(
         self, parent: Item, recipe: Recipe, agent: Agent, own: Iterable[Rule]
@@ -96,7 +102,7 @@ class ChildItems:
             opening=(),
             agent=agent,
             models=models,
-            rules=_stack(parent.rules, agent.rules, own),
+            rules=_stack(parent.rules, agent.granted, own),
             limits=limits,
         )
 
