@@ -49,6 +49,7 @@ class ChildItems:
             checks=(),
             expect=Expectations(),
             response_schema=None,
+            retry=None,
             sub_recipes=(),
         )
         own = tuple(rule for rule in parent.rules if rule.source.startswith("recipe:"))
@@ -63,11 +64,11 @@ class ChildItems:
             return Wrong("; ".join(fault.message for fault in error.faults), "sub_recipes")
         call = call_of(recipe, parent.equipment)
         if isinstance(call, Wrong):
-            return Wrong(f"sub-recipe {sub.name!r}: {call.message}", "sub_recipes")
+            return Wrong(call.message, "sub_recipes")
         name = recipe.agent or (call.command and call.command.agent) or DEFAULT_AGENT
         agent = parent.equipment.agents.get(name)
         if agent is None:
-            return Wrong(f"sub-recipe {sub.name!r}: unknown agent {name!r}", "agent")
+            return Wrong(f"unknown agent {name!r}", "agent")
         framed = evolve(
             recipe,
             expect=evolve(recipe.expect, patch=None, max_files=None, touches=()),
@@ -75,6 +76,8 @@ class ChildItems:
             sandbox=parent.recipe.sandbox,
             patch=parent.recipe.patch,
             workspace=parent.recipe.workspace,
+            # Putting the workspace back would throw the parent's own work away.
+            retry=recipe.retry and evolve(recipe.retry, reset=False),
         )
         if call.command and call.command.model and not framed.models:
             framed = evolve(framed, models=(call.command.model,))
