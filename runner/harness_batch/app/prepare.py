@@ -70,10 +70,21 @@ def prepare(inputs: Inputs) -> Prepared:
         files=GitFiles(repositories),
     )
     child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
-    warnings = (*plan.warnings, *_lint(plan.items), *child_faults(plan.items, child_items))
-    plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
+    plan = evolve(
+        plan,
+        warnings=tuple(
+            dict.fromkeys(
+                (
+                    *plan.warnings,
+                    *library.warnings,
+                    *_lint(plan.items),
+                    *child_faults(plan.items, child_items),
+                )
+            )
+        ),
+    )
     return Prepared(
         plan=plan,
         config=config,
