@@ -23,6 +23,7 @@ from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Change, Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
@@ -291,6 +292,9 @@ class FakeWorkspace:
         await trio.sleep(self.patch_seconds)
         return Change(patch=b"--- a\n+++ b\n", paths=("a",), added=1)
 
+    async def reset(self) -> None:
+        """Nothing was done."""
+
 
 @frozen
 class FakeLauncher:
@@ -379,15 +383,19 @@ class Stage:
             attempt_id=new_id("att"), session_id=session.session_id, n=1, started_at="2026"
         )
         stop.begin(item.limits)
-        run = AttemptRun(
+        first = AttemptRun(
             agenda=self._agenda(item, part, session),
             attempt=attempt,
             log=AttemptLog(self.watch, session.session_id, attempt.attempt_id),
             spend=spend,
             stop=stop,
             folder=self.folder,
-            open_site=partial(_site, self.folder, part),
             write=lambda path, data: None,
+        )
+        run = SessionRun(
+            current=first,
+            open_site=partial(_site, self.folder, part),
+            place=lambda n: Place(self.folder, self.folder),
         )
         ended = await run.run()
         self.attempts.append(ended)

@@ -19,6 +19,7 @@ from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Change, Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
@@ -60,7 +61,7 @@ from harness_batch.models.protocol import (
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.item import Item
 from harness_batch.processes import Command, CommandEnd
-from harness_batch.recipe.record import Recipe
+from harness_batch.recipe.record import Recipe, WorkspaceWish
 from harness_batch.rules import Ask, Rule
 from harness_batch.tools.protocol import ToolContext, ToolResult
 
@@ -232,19 +233,26 @@ class FakeWorkspace:
             return Change(patch=None)
         return Change(patch=f"{message}: {len(self.tool.ran)}".encode(), paths=("a",))
 
+    async def reset(self) -> None:
+        """Forget what the tools did."""
+        await trio.lowlevel.checkpoint()
+        self.tool.ran.clear()
+
 
 class FakeLauncher:
-    """A command is the number of seconds that it takes."""
+    """A command is the number of seconds that it takes, and `fails` behind it when it does."""
 
     async def run(self, command: Command, stdout: Any, stderr: Any = None) -> CommandEnd:
         """Wait for it."""
         del stderr
-        seconds = float(command.argv[-1])
+        time, _, fate = command.argv[-1].partition(" ")
+        seconds = float(time)
         with trio.move_on_after(command.timeout or float("inf")) as clock:
             await trio.sleep(seconds)
         stdout(b"ready\n")
         late = clock.cancelled_caught
-        return CommandEnd(exit_code=None if late else 0, timed_out=late, duration_s=seconds)
+        code = None if late else int(fate == "fails")
+        return CommandEnd(exit_code=code, timed_out=late, duration_s=seconds)
 
 
 @define
@@ -272,16 +280,20 @@ class Studio:
         log = AttemptLog(self.log, "ses_1", "att_1")
         self.stop.begin(self.limits)
         attempt = records.Attempt(attempt_id="att_1", session_id="ses_1", n=1, started_at=log.now())
-        return await AttemptRun(
+        first = AttemptRun(
             agenda=self._agenda(),
             attempt=attempt,
             log=log,
             spend=self.spend,
             stop=self.stop,
             folder=self.folder,
-            open_site=self._site,
             write=lambda path, data: self.written.__setitem__(path.name, data),
-        ).run()
+            setup=tuple(self.recipe.get("workspace", WorkspaceWish()).setup),
+        )
+        return await SessionRun(current=first, open_site=self._site, place=self._place).run()
+
+    def _place(self, n: int) -> Place:
+        return Place(self.folder / str(n), self.folder)
 
     @asynccontextmanager
     async def _site(self) -> AsyncIterator[Site]:

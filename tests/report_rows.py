@@ -105,6 +105,19 @@ def check(name: str, of: str, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
+def attempt(of: str, n: int, **changes: Any) -> dict[str, Any]:
+    """Attempt n of session `of`, which passed."""
+    return {
+        "session_id": f"ses_{of}",
+        "attempt_id": f"att_{of}_{n}",
+        "n": n,
+        "status": "passed",
+        "wall_s": 60.5,
+        "started_at": "2026-03-01T04:00:01+00:00",
+        "finished_at": "2026-03-01T04:01:01+00:00",
+    } | changes
+
+
 def denial(of: str, permission: str, pattern: str, **changes: Any) -> dict[str, Any]:
     """A call of session `of` that the default rules refused once."""
     return {
@@ -124,6 +137,14 @@ def nightly() -> dict[str, list[dict[str, Any]]]:
     return {
         "report_run": [run()],
         "report_session": _nightly_sessions(),
+        "report_attempt": [
+            attempt("cli", 1, status="failed", reason="check:tests", error_kind="task",
+                    detail="timed out after 600 s"),
+            attempt("cli", 2, status="failed", reason="check:tests", error_kind="task"),
+            attempt("plugins", 1, status="errored", reason="provider_unavailable",
+                    error_kind="provider", detail="HTTP 529: overloaded"),
+            attempt("plugins", 2),
+        ],
         "report_check": [
             check("tests", "core"),
             check("lint", "core", duration_s=0.75),

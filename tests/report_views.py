@@ -52,6 +52,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "patch_refused": "VARCHAR",
         "patch_paths": _JSON,
     },
+    "report_attempt": {
+        **_columns("session_id attempt_id"),
+        "n": "BIGINT",
+        **_columns("status reason detail error_kind"),
+        "wall_s": "DOUBLE",
+        **_columns("started_at finished_at", _STAMP),
+    },
     "report_check": {
         **_columns("run_id session_id item_key attempt_id name kind"),
         "passed": "BOOLEAN",

@@ -12,6 +12,7 @@ Figures stand as properties and as text in `system-out`, since GitLab and Azure 
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from attrs import evolve, frozen
 
@@ -19,6 +20,7 @@ from harness_batch_reports import figures, junit_text
 from harness_batch_reports.hostile import one_line, unattached
 from harness_batch_reports.junit_dialects import DIALECTS, Dialect, short_name
 from harness_batch_reports.junit_dom import (
+    RERUN_ELEMENTS,
     Case,
     Outcome,
     Properties,
@@ -28,8 +30,8 @@ from harness_batch_reports.junit_dom import (
     document,
 )
 from harness_batch_reports.places import Places
-from harness_batch_reports.reasons import REASONS, check_meaning, kind, meaning
-from harness_batch_reports.records import BatchReport, Check, ReportError, Session
+from harness_batch_reports.reasons import check_meaning, kind, meaning
+from harness_batch_reports.records import Attempt, BatchReport, Check, ReportError, Session
 from harness_batch_reports.verdict import repositories, totals
 
 MESSAGE_LIMIT = 200
@@ -168,24 +170,30 @@ def _check_outcome(check: Check) -> Outcome:
 
 
 def _reruns(session: Session) -> tuple[Rerun, ...]:
-    """One for each earlier attempt; its own words are in its transcript."""
+    """One for each earlier attempt that was not good. A recipe's own retry makes nothing flaky."""
     how = kind(session)
-    if session.attempts < 2 or how == "skipped" or (how == "passed" and not session.flaky):
+    if how == "skipped" or (how == "passed" and not session.flaky):
         return ()
-    code = REASONS["flaky"].type if how == "passed" else meaning(session).type
-    element = _RERUN_ELEMENTS.get(how, "rerunError")
-    return tuple(
-        Rerun(
-            element=element,
-            type=code,
-            message=f"attempt {n} of {session.attempts} did not pass",
-            stack_trace=f"the transcript lies in items/{session.folder}/attempt-{n}/",
-        )
-        for n in range(1, session.attempts)
+    family: Literal["flaky", "rerun"] = "flaky" if how == "passed" else "rerun"
+    tried = [_rerun(session, one, family) for one in session.earlier if one.status != "passed"]
+    return tuple(sorted(tried, key=lambda rerun: RERUN_ELEMENTS.index(rerun.element)))
+
+
+def _rerun(session: Session, attempt: Attempt, family: Literal["flaky", "rerun"]) -> Rerun:
+    why = meaning(attempt)
+    failure = kind(attempt) == "failure"
+    element: RerunElement
+    if family == "flaky":
+        element = "flakyFailure" if failure else "flakyError"
+    else:
+        element = "rerunFailure" if failure else "rerunError"
+    head = f"attempt {attempt.n} of {session.attempts}: {one_line(why.text, MESSAGE_LIMIT)}"
+    return Rerun(
+        element=element,
+        type=why.type,
+        message=_message(head, attempt.detail),
+        stack_trace=junit_text.attempt_detail(session, attempt),
     )
-
-
-_RERUN_ELEMENTS: dict[str, RerunElement] = {"passed": "flakyFailure", "failure": "rerunFailure"}
 
 
 def _system_out(scope: _Scope, session: Session) -> str:

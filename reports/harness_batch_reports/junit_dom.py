@@ -15,7 +15,9 @@ from attrs import frozen
 
 from harness_batch_reports.hostile import clean
 
-RerunElement = Literal["flakyFailure", "rerunFailure", "rerunError"]
+RERUN_ELEMENTS = ("rerunFailure", "rerunError", "flakyFailure", "flakyError")
+"""In the order in which Jenkins' schema wants them."""
+RerunElement = Literal["rerunFailure", "rerunError", "flakyFailure", "flakyError"]
 Properties = tuple[tuple[str, str], ...]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harness_batch_reports import figures
 from harness_batch_reports.hostile import excerpt, one_line, unattached
 from harness_batch_reports.reasons import kind, meaning
-from harness_batch_reports.records import BatchReport, Check, Session
+from harness_batch_reports.records import Attempt, BatchReport, Check, Session
 from harness_batch_reports.verdict import outcome, session_cost
 
 DETAIL_LIMIT = 8_192
@@ -47,6 +47,14 @@ def check_detail(check: Check, limit: int = DETAIL_LIMIT - 600) -> str:
     head += f" (exit code {check.exit_code})" if check.exit_code is not None else ""
     head += f": {one_line(check.reason, 400)}" if check.reason else ""
     return unattached(head + (f"\n{excerpt(check.output, limit)}" if check.output else ""))
+
+
+def attempt_detail(session: Session, attempt: Attempt) -> str:
+    """Why an earlier attempt was not good, and where its own files lie."""
+    said = one_line(attempt.detail or "", 1_000)
+    why = one_line(meaning(attempt).text, 300) + (f": {said}" if said else "")
+    folder = one_line(session.folder or "", 300)
+    return unattached(f"{why}\nfiles: items/{folder}/attempt-{attempt.n}/")
 
 
 def figures_text(session: Session, report: BatchReport) -> str:

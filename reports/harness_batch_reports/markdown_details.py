@@ -8,7 +8,7 @@ from harness_batch_reports.answers import answer_text, language
 from harness_batch_reports.hostile import cell, code, fenced, html_code
 from harness_batch_reports.markdown_overview import change, mark, why
 from harness_batch_reports.reasons import kind, meaning
-from harness_batch_reports.records import BatchReport, Check, Session
+from harness_batch_reports.records import Attempt, BatchReport, Check, Session
 from harness_batch_reports.verdict import outcome, worst_first
 
 _OUTPUT_LIMIT = 4_000
@@ -105,6 +105,7 @@ def _reason(session: Session) -> str:
     said = any(check.code == session.reason for check in failed)
     blocks = [] if said else [f"{why(session, 600)} ({code(reason.type, 80)})"]
     blocks += [_check(check) for check in failed]
+    blocks += tried(session)
     if session.answer:
         blocks.append("The agent's last words:\n\n" + _answer(session.answer))
     facts = [
@@ -116,6 +117,22 @@ def _reason(session: Session) -> str:
     ]
     blocks.append(", ".join(facts))
     return _folded(f"{mark(session)} {html_code(session.item_key, 120)}: {words}", blocks)
+
+
+def tried(session: Session) -> Iterator[str]:
+    """The attempts before the last one, a line each."""
+    if session.earlier:
+        yield "Earlier attempts:\n\n" + "\n".join(map(_tried, session.earlier))
+
+
+def _tried(attempt: Attempt) -> str:
+    took = f" ({figures.duration(attempt.wall_s)})" if attempt.wall_s is not None else ""
+    if attempt.status == "passed":
+        return f"- attempt {attempt.n}: passed{took}"
+    reason = meaning(attempt)
+    words = reason.words.replace("{}", code(reason.subject or "", 80))
+    said = f": {code(attempt.detail, 300)}" if attempt.detail else ""
+    return f"- attempt {attempt.n}: {words}{said}{took}"
 
 
 def _check(check: Check) -> str:
@@ -133,7 +150,7 @@ def answers(report: BatchReport) -> Iterator[str]:
     for session in told:
         head = f"{mark(session)} {html_code(session.item_key, 120)} ({outcome(session)})"
         opened = " open" if len(report.sessions) == 1 else ""
-        yield title + _folded(head, [_answer(session.answer or "")], opened)
+        yield title + _folded(head, [*tried(session), _answer(session.answer or "")], opened)
         title = ""
 
 

@@ -14,6 +14,7 @@ import duckdb
 from attrs import evolve
 
 from harness_batch_reports.records import (
+    Attempt,
     BatchReport,
     Check,
     ChildSession,
@@ -169,18 +170,23 @@ def _sessions(database: Database, which: dict[str, str | None]) -> tuple[Session
     checks: dict[str, list[Check]] = {}
     for check in database.records("checks", Check, which):
         checks.setdefault(check.session_id, []).append(check)
+    attempts: dict[str, list[Attempt]] = {}
+    for attempt in database.records("attempts", Attempt, which):
+        attempts.setdefault(attempt.session_id, []).append(attempt)
     folder = database.path.resolve().parent
     return tuple(
-        _session(row, checks.get(row["session_id"], ()), folder)
+        evolve(
+            _session(row, folder),
+            checks=tuple(checks.get(row["session_id"], ())),
+            earlier=tuple(attempts.get(row["session_id"], ())[:-1]),
+        )
         for row in database.rows("sessions", which)
     )
 
 
-def _session(row: Row, checks: Sequence[Check], folder: Path) -> Session:
-    session = record(Session, row | {"patch": None, "checks": (), "files": ()})
-    return evolve(
-        session, checks=tuple(checks), patch=_patch(row), files=tuple(_files(session, folder))
-    )
+def _session(row: Row, folder: Path) -> Session:
+    session = record(Session, row | {"patch": None, "checks": (), "earlier": (), "files": ()})
+    return evolve(session, patch=_patch(row), files=tuple(_files(session, folder)))
 
 
 def _patch(row: Row) -> Patch | None:

@@ -18,7 +18,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from harness_batch_reports.records import Check, Session
+from harness_batch_reports.records import Attempt, Check, Session
 
 Kind = Literal["passed", "failure", "error", "skipped"]
 """What JUnit makes of a session."""
@@ -108,13 +108,13 @@ _KINDS: dict[str | None, Kind] = {
 }
 
 
-def kind(session: Session) -> Kind:
+def kind(session: Session | Attempt) -> Kind:
     """Failure: the work is not good. Error: provider, machine or we failed. Never two."""
     return _KINDS.get(session.status, "error")
 
 
-def meaning(session: Session) -> Meaning:
-    """Type and words of a session that did not pass."""
+def meaning(session: Session | Attempt) -> Meaning:
+    """Type and words of a session or attempt that did not pass."""
     if session.status == "cancelled":
         return REASONS["cancelled"]
     if session.status == "cached":
@@ -161,7 +161,7 @@ def documented() -> tuple[tuple[str, str, str], ...]:
     return patterns + tuple((reason, m.type, m.words) for reason, m in REASONS.items())
 
 
-def _family(session: Session) -> str:
+def _family(session: Session | Attempt) -> str:
     if session.error_kind in {"infra", "provider", "agent", "policy", "task"}:
         return str(session.error_kind)
     return {"failed": "task", "skipped": "run"}.get(session.status or "", "infra")

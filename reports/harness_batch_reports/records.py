@@ -48,6 +48,25 @@ class Run:
 
 
 @frozen(kw_only=True)
+class Attempt:
+    """One try of a session."""
+
+    session_id: str
+    attempt_id: str
+    n: int
+    status: str | None
+    """One of `STATUSES`; None: it never ended."""
+    reason: str | None
+    """Stable code, as a session's; None when passed."""
+    detail: str | None
+    """The reason in one line; may quote the agent."""
+    error_kind: str | None
+    wall_s: float | None
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@frozen(kw_only=True)
 class Check:
     """One check or expectation of a session's last attempt."""
 
@@ -130,6 +149,8 @@ class Session:
     patch: Patch | None
     """None: nothing was changed, or it never came to that."""
     checks: tuple[Check, ...] = ()
+    earlier: tuple[Attempt, ...] = ()
+    """The attempts before the last one, oldest first."""
     files: tuple[str, ...] = ()
     """Files of the last attempt that exist, relative to the run's folder, `/` between."""
 

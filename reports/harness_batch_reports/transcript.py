@@ -16,6 +16,7 @@ from attrs import asdict
 from harness_batch_reports import figures
 from harness_batch_reports.hostile import code, fenced, one_line
 from harness_batch_reports.markdown_overview import mark, why
+from harness_batch_reports.reasons import meaning
 from harness_batch_reports.records import (
     ChildSession,
     JsonObject,
@@ -31,13 +32,13 @@ TEXT_LIMIT = 200_000
 """Characters of one part; whole tool outputs lie in the attempt's `outputs/`."""
 
 
-def markdown(transcript: SessionTranscript) -> str:
-    """The transcript as Markdown."""
+def markdown(transcript: SessionTranscript, only: int | None = None) -> str:
+    """The transcript as Markdown, of all attempts or of attempt number `only`."""
     blocks = [*_head(transcript)]
-    for attempt, messages in groupby(
-        transcript.messages, key=lambda m: (m.attempt_n, m.attempt_id)
-    ):
+    told = (m for m in transcript.messages if only is None or m.attempt_n == only)
+    for attempt, messages in groupby(told, key=lambda m: (m.attempt_n, m.attempt_id)):
         blocks.append(f"## Attempt {attempt[0]}")
+        blocks.extend(_outcome(transcript.session, attempt[1]))
         for message in messages:
             blocks.extend(_message(message))
         failed = [c for c in transcript.model_calls if c.attempt_id == attempt[1] and _failed(c)]
@@ -104,6 +105,17 @@ def _facts(session: Session) -> Iterator[str]:
         f"session {code(session.session_id, 100)}",
     ]
     yield " · ".join(facts)
+
+
+def _outcome(session: Session | None, attempt_id: str) -> Iterator[str]:
+    """How an earlier attempt ended; how the last one did stands at the top."""
+    for attempt in session.earlier if session else ():
+        if attempt.attempt_id == attempt_id and attempt.status is not None:
+            yield (
+                f"{attempt.status.capitalize()}"
+                + (f": {code(meaning(attempt).text, 200)}" if attempt.reason else "")
+                + (f": {code(attempt.detail, 600)}" if attempt.detail else "")
+            )
 
 
 def _message(message: Message) -> Iterator[str]:

@@ -5,6 +5,7 @@ A child works at its parent's site: it has no workspace to open and leaves no pa
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -16,6 +17,7 @@ from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.family import Child, Parent
 from harness_batch.engine.log import AttemptLog, Log, utc_now
 from harness_batch.engine.prompt import ProjectFile
+from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Change, Site, Workspace
 from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
@@ -33,22 +35,22 @@ from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.choice import Wrong
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, Session
-from harness_batch.store.folder import AttemptFolder, RunFolder
+from harness_batch.store.folder import RunFolder
 from harness_batch.tools.protocol import Tool
 
 
 @frozen
 class Models:
-    """The connections of one attempt; both may be the same."""
+    """The connections of one session; `small` may be `main`."""
 
     main: Model
     small: Model
+    fallbacks: tuple[Model, ...] = ()
 
     async def aclose(self) -> None:
-        """Close them."""
-        await self.main.aclose()
-        if self.small is not self.main:
-            await self.small.aclose()
+        """Close them all."""
+        for model in {id(m): m for m in (self.main, self.small, *self.fallbacks)}.values():
+            await model.aclose()
 
 
 @frozen(kw_only=True)
@@ -121,44 +123,53 @@ class ChildRuns:
             ended = self._refused(attempt, str(error))
         else:
             ended = await self._worked(child, parent, stop, attempt, models)
-        child.session = ended_as(session, ended)
+        child.session = ended_as(child.session, ended)
         self.log.append(SessionUpdated(child.session), session.session_id)
         return ended
 
     async def _worked(
         self, child: Child, parent: Parent, stop: StopSignal, attempt: Attempt, models: Models
     ) -> Attempt:
-        folder = self.folder.child_attempt(child.item.folder, attempt.session_id, attempt.n)
+        place = partial(self._place, child.item, attempt.session_id)
         stop.begin(child.item.limits)
-        run = AttemptRun(
-            agenda=self._agenda(child, models, folder),
+        first = AttemptRun(
+            agenda=self._agenda(child, models, place(attempt.n)),
             attempt=attempt,
             log=AttemptLog(self.log, attempt.session_id, attempt.attempt_id),
             spend=child.spend,
             stop=stop,
-            folder=folder.path,
-            open_site=lambda: _shared(parent.site),
+            folder=place(attempt.n).folder,
             write=self.write,
         )
+        run = SessionRun(current=first, open_site=lambda: _shared(parent.site), place=place)
         try:
             return await run.run()
         finally:
+            child.carryover = run.current.agenda.carryover
+            if (ref := run.answered_by) is not None:
+                child.session = evolve(child.session, model=self.shown(ref))
             with trio.CancelScope(shield=True):
                 await models.aclose()
-                for text in await trio.to_thread.run_sync(self.masked, folder.outputs):
-                    self.log.append(Notice("warning", text), attempt.session_id)
+                for n in range(attempt.n, run.current.attempt.n + 1):
+                    for text in await trio.to_thread.run_sync(self.masked, place(n).outputs):
+                        self.log.append(Notice("warning", text), attempt.session_id)
 
-    def _agenda(self, child: Child, models: Models, folder: AttemptFolder) -> Agenda:
+    def _place(self, item: Item, session_id: str, n: int) -> Place:
+        folder = self.folder.child_attempt(item.folder, session_id, n)
+        return Place(folder.path, folder.outputs)
+
+    def _agenda(self, child: Child, models: Models, place: Place) -> Agenda:
         return Agenda(
             item=child.item,
             model=models.main,
             small_model=models.small,
+            fallbacks=models.fallbacks,
             tools=self.tools(child.item),
             policy=child.policy,
             notes=self.notes(child.item),
             date=self.date,
             platform=self.platform,
-            outputs=folder.outputs,
+            outputs=place.outputs,
             child_sessions=self,
             depth=child.session.depth,
             carryover=child.carryover,
@@ -200,6 +211,9 @@ class SharedWorkspace:
         """Nothing of its own."""
         del message
         return Change(patch=None)
+
+    async def reset(self) -> None:
+        """Nothing: the parent's work is not a child's to throw away."""
 
 
 @asynccontextmanager

@@ -93,10 +93,14 @@ def write_transcripts(folder: RunFolder, report: BatchReport) -> BatchReport:
 
 
 def _transcripts(folder: RunFolder, sessions: Iterable[Session]) -> Iterator[tuple[Path, bytes]]:
-    begun = [session for session in sessions if session.folder is not None and session.attempts]
-    places = {s.session_id: folder.attempt(s.folder or "", s.attempts).transcript for s in begun}
-    for told in read_transcripts(folder.database, begun):
-        yield places[told.session_id], transcript.markdown(told).encode()
+    """Of each attempt its own, but the last one's tells all."""
+    begun = {s.session_id: s for s in sessions if s.folder is not None and s.attempts}
+    for told in read_transcripts(folder.database, tuple(begun.values())):
+        session = begun[told.session_id]
+        for n in (*(attempt.n for attempt in session.earlier), session.attempts):
+            only = n if n < session.attempts else None
+            place = folder.attempt(session.folder or "", n).transcript
+            yield place, transcript.markdown(told, only).encode()
 
 
 def ensured(folder: RunFolder) -> RunFolder:

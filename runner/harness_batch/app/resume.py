@@ -70,6 +70,7 @@ class Earlier:
             case SessionStarted(attempt=attempt):
                 self.open_attempts[attempt.session_id] = attempt
                 self.attempts[attempt.session_id] = attempt.n
+                self._goes_on(attempt)
             case SessionFinished(attempt=attempt):
                 self.open_attempts.pop(attempt.session_id, None)
                 self._ended(attempt)
@@ -93,6 +94,15 @@ class Earlier:
             self.children[session.session_id] = session
         else:
             self.children.pop(session.session_id, None)
+
+    def _goes_on(self, attempt: Attempt) -> None:
+        """A recipe's retry: what an earlier attempt came to is not the session's end."""
+        key = self._keys.get(attempt.session_id)
+        if key in self.unannounced:
+            self.unannounced.discard(key)
+            self.sessions[key] = evolve(
+                self.sessions[key], status=None, reason=None, detail=None, finished_at=None
+            )
 
     def _ended(self, attempt: Attempt) -> None:
         """The session ends as its last attempt did, also when we die before it says so."""

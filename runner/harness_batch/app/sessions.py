@@ -1,7 +1,8 @@
-"""From an item of the plan to its session: one attempt composed, run and recorded."""
+"""From an item of the plan to its session: composed, run and recorded."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.log import AttemptLog, Log
 from harness_batch.engine.prompt import ProjectFile
+from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
@@ -29,6 +31,7 @@ from harness_batch.events import (
 )
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
+from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.child_items import ChildItems
@@ -82,15 +85,18 @@ class Sessions:
             models = self._connected(item)
         except UserError as error:
             return self._refused(session, attempt, "provider_model", str(error))
+        run = self._session_run(item, session, attempt, models, stop)
         try:
-            run = self._attempt_run(item, session, attempt, models, stop)
             ended = await run.run()
         finally:
             with trio.CancelScope(shield=True):
                 await models.aclose()
-                outputs = self.folder.attempt(item.folder, attempt.n).outputs
-                for text in await trio.to_thread.run_sync(self._masked, outputs):
-                    self.log.append(Notice("warning", text), session.session_id)
+                for n in range(attempt.n, run.current.attempt.n + 1):
+                    outputs = self.folder.attempt(item.folder, n).outputs
+                    for text in await trio.to_thread.run_sync(self._masked, outputs):
+                        self.log.append(Notice("warning", text), session.session_id)
+        if (ref := run.answered_by) is not None:
+            session = evolve(session, model=self._shown(ref))
         return self._ended(session, ended)
 
     def skip(self, item: Item, reason: str) -> Session:
@@ -139,49 +145,63 @@ class Sessions:
 
     def _connected(self, item: Item) -> Models:
         """Raises: UserError."""
-        main = connect(item.models[0], self.config.providers[item.models[0].provider])
+        main, *fallbacks = map(self._connect, item.models)
         small = item.small_model
-        if small is None or small == item.models[0]:
-            return Models(main, main)
-        return Models(main, connect(small, self.config.providers[small.provider]))
+        own = small is None or small == item.models[0]
+        return Models(
+            main, main if own or small is None else self._connect(small), tuple(fallbacks)
+        )
+
+    def _connect(self, ref: ModelRef) -> Model:
+        return connect(ref, self.config.providers[ref.provider])
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.
         scripted = self.config.providers[model.provider].type == "scripted"
         return f"{model.provider}/{Path(model.model).name}" if scripted else str(model)
 
-    def _attempt_run(
+    def _session_run(
         self,
         item: Item,
         session: Session,
         attempt: Attempt,
         models: Models,
         stop: StopSignal,
-    ) -> AttemptRun:
-        folder = self.folder.attempt(item.folder, attempt.n)
+    ) -> SessionRun:
+        place = self._place(item, attempt.n)
         agenda = Agenda(
             item=item,
             model=models.main,
             small_model=models.small,
+            fallbacks=models.fallbacks,
             tools=_tools(item),
             policy=Policy(item.rules, item.agent.rules),
             notes=self.notes(item),
             date=self.date,
             platform=self.platform,
-            outputs=folder.outputs,
+            outputs=place.outputs,
             child_sessions=self._child_runs(),
         )
         stop.begin(item.limits)
-        return AttemptRun(
+        first = AttemptRun(
             agenda=agenda,
             attempt=attempt,
             log=AttemptLog(self.log, session.session_id, attempt.attempt_id),
             spend=Spend(item.limits, Budget(item.limits.cost_usd, self.budget)),
             stop=stop,
-            folder=folder.path,
-            open_site=lambda: self.open_site(item, session),
+            folder=place.folder,
             write=self._write,
+            setup=item.recipe.workspace.setup,
         )
+        return SessionRun(
+            current=first,
+            open_site=lambda: self.open_site(item, session),
+            place=partial(self._place, item),
+        )
+
+    def _place(self, item: Item, n: int) -> Place:
+        folder = self.folder.attempt(item.folder, n)
+        return Place(folder.path, folder.outputs)
 
     def _child_runs(self) -> ChildRuns:
         return ChildRuns(

@@ -20,6 +20,7 @@ from harness_batch.workspace.owner import sweep_stale, worktrees_folder
 from harness_batch.workspace.patch import Commit
 from harness_batch.workspace.patch_rules import judge_patch
 from harness_batch.workspace.repository import Repository
+from harness_batch.workspace.reset import reset
 from harness_batch.workspace.worktree import Workspace, open_workspace
 
 
@@ -59,6 +60,11 @@ class JudgedWorkspace:
             applies=captured.applies,
             refused=judge_patch(captured.entries, self.rules, len(captured.patch)),
         )
+
+    async def reset(self) -> None:
+        """Back to the base. Raises: GitError."""
+        for text in await reset(self.workspace):
+            self.notice(text)
 
 
 @frozen(kw_only=True)

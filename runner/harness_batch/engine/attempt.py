@@ -1,12 +1,10 @@
-"""One attempt of a session, from an empty workspace to a verdict; every end leaves its patch.
+"""One attempt of a session, from its workspace to a verdict; every end leaves its patch.
 
-The order is fixed: workspace, setup, conversation, patch, checks, verdict. Stopping (a signal, a
-limit of time) cuts setup, conversation and checks short, never the writing down.
+The order is fixed: setup, conversation, patch, checks, verdict. Stopping (a signal, a limit of
+time) cuts setup, conversation and checks short, never the writing down.
 """
 
-import traceback
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,23 +12,17 @@ import trio
 from attrs import define, evolve, field
 
 from harness_batch.engine.checks import Result, how_it_ended, run_check, run_shell, unmet
-from harness_batch.engine.conversation import Agenda, converse
+from harness_batch.engine.conversation import Agenda, carry_on, converse
 from harness_batch.engine.endings import Answered, Broke, Ending, Stopped
 from harness_batch.engine.log import AttemptLog
-from harness_batch.engine.loop import broke
+from harness_batch.engine.loop import Loop
+from harness_batch.engine.retries import Ended, used_up
 from harness_batch.engine.site import Change, Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.verdict import Verdict, judge
-from harness_batch.errors import (
-    GitError,
-    HarnessError,
-    ProviderError,
-    SandboxError,
-    StorageError,
-    cause_of,
-)
 from harness_batch.events import CheckFinished, PatchWritten, SessionFinished, SessionStarted
+from harness_batch.recipe.record import Check, Recipe
 from harness_batch.records import Attempt, CheckResult, Patch
 
 SETUP_TIMEOUT_S = 1800.0
@@ -39,7 +31,7 @@ _NO_PATCH = Broke("git", "taking the patch took too long", "infra")
 
 @define(kw_only=True)
 class AttemptRun:
-    """Everything one attempt needs; `run` spends it."""
+    """Everything one attempt needs: `begin`, `work` in a site, `finish`, once each."""
 
     agenda: Agenda
     attempt: Attempt
@@ -48,43 +40,53 @@ class AttemptRun:
     stop: StopSignal
     folder: Path
     """The attempt's folder of the run; exists."""
-    open_site: Callable[[], AbstractAsyncContextManager[Site]]
     write: Callable[[Path, bytes], None]
     """Writes a file of the run: whole or not at all, secrets masked. Raises: StorageError."""
+    setup: tuple[str, ...] = ()
+    """Shell commands that prepare the workspace first."""
+    before: Loop | None = None
+    """The conversation of the attempt before this one."""
+    message: str | None = None
+    """What that conversation goes on with; None: it begins again."""
+    loop: Loop | None = None
+    """This one's conversation, once it has begun."""
+    checks: list[CheckResult] = field(factory=list)
+    """Of the recipe."""
+    retry_checks: list[CheckResult] = field(factory=list)
     _began: float = field(factory=trio.current_time)
-    _checks: list[CheckResult] = field(factory=list)
+    _waited: float = field(init=False)
+    _expected: list[CheckResult] = field(factory=list)
     _change: Change = field(factory=lambda: Change(patch=None))
-    _used: frozenset[str] = frozenset()
 
-    async def run(self) -> Attempt:
-        """The finished record. Raises: StorageError, when nothing can be written down any more."""
+    def __attrs_post_init__(self) -> None:
+        self._waited = self.spend.waited_s
+
+    def begin(self) -> None:
+        """Write the beginning down. Raises: StorageError."""
         self.log.emit(SessionStarted(self.attempt))
-        ending = await self._ending()
+
+    def ended(self, ending: Ending, attempts: int) -> Ended:
+        """What the decision on another attempt looks at; `attempts` counts this one too."""
+        return Ended(
+            ending=ending,
+            checks=self.checks,
+            retry_checks=self.retry_checks,
+            attempts=attempts,
+            used_up=used_up(self.spend),
+        )
+
+    def finish(self, ending: Ending) -> Attempt:
+        """Judge it and write its end down. Raises: StorageError."""
         verdict = judge(
             ending,
-            self._checks,
+            (*self.checks, *self.retry_checks, *self._expected),
             patch_refused=self._change.refused,
             has_patch=self._change.patch is not None,
         )
         return self._finished(verdict, ending)
 
-    async def _ending(self) -> Ending:
-        try:
-            async with self.open_site() as site:
-                return await self._work(site)
-        except Exception as error:  # noqa: BLE001  # a bug in one session must not end the others
-            return self._failed(error)
-
-    def _failed(self, error: Exception) -> Broke:
-        match cause_of(error):
-            case StorageError() as cause:
-                raise cause from error
-            case HarnessError() as cause:
-                return _failure(cause)
-            case cause:
-                return self._bug(error, cause)
-
-    async def _work(self, site: Site) -> Ending:
+    async def work(self, site: Site) -> Ending:
+        """Carry it out, checks included. Raises: HarnessError in its kinds."""
         ending = await self._agent(site)
         with self.stop.writing() as writing:
             await self._take_patch(site)
@@ -103,7 +105,7 @@ class AttemptRun:
         return self.stop.ending() if scope.cancelled_caught else ending
 
     async def _set_up(self, site: Site) -> Broke | None:
-        for script in self.agenda.item.recipe.workspace.setup:
+        for script in self.setup:
             end, output = await run_shell(
                 site.launcher, script, site.workspace.cwd, SETUP_TIMEOUT_S
             )
@@ -114,11 +116,14 @@ class AttemptRun:
         return None
 
     async def _talk(self, site: Site) -> Ending:
-        loop, prompt = await converse(self.agenda, site, self.log, self.spend, self.stop)
-        try:
+        loop, prompt = await converse(
+            self.agenda, site, self.log, self.spend, self.stop, before=self.before
+        )
+        self.loop = loop
+        if self.before is None or self.message is None:
             return await loop.run(prompt)
-        finally:
-            self._used = frozenset(loop.runner.used)
+        carry_on(loop, self.before)
+        return await loop.run(self.message, synthetic=True)
 
     async def _take_patch(self, site: Site) -> None:
         item = self.agenda.item
@@ -146,38 +151,42 @@ class AttemptRun:
     async def _check(self, site: Site, ending: Answered) -> Ending:
         with self.stop.scope() as scope:
             for check in self.agenda.item.recipe.checks:
-                self._note(await run_check(check, site.launcher, site.workspace.cwd, self.log))
+                self.checks.append(await self.run_check(check, site))
+            for check in retry_checks(self.agenda.item.recipe):
+                self.retry_checks.append(await self.run_check(check, site))
             self._expect(ending.text)
         return self.stop.ending() if scope.cancelled_caught else ending
+
+    async def run_check(self, check: Check, site: Site) -> CheckResult:
+        """Run it in the site and write its result down. Raises: SandboxError, StorageError."""
+        result = await run_check(check, site.launcher, site.workspace.cwd, self.log)
+        self.log.emit(CheckFinished(result))
+        return result
 
     def _expect(self, answer: str) -> None:
         result = Result(
             answer=answer,
             paths=self._change.paths,
             cost_usd=self.spend.cost(),
-            tools_used=self._used,
+            tools_used=frozenset(self.loop.runner.used) if self.loop else frozenset(),
         )
         for name, reason in unmet(self.agenda.item.recipe.expect, result):
-            self._note(
-                CheckResult(
-                    session_id=self.log.session_id,
-                    attempt_id=self.log.attempt_id,
-                    name=name,
-                    kind="expect",
-                    passed=reason is None,
-                    reason=reason,
-                )
+            row = CheckResult(
+                session_id=self.log.session_id,
+                attempt_id=self.log.attempt_id,
+                name=name,
+                kind="expect",
+                passed=reason is None,
+                reason=reason,
             )
-
-    def _note(self, result: CheckResult) -> None:
-        self._checks.append(result)
-        self.log.emit(CheckFinished(result))
+            self._expected.append(row)
+            self.log.emit(CheckFinished(row))
 
     def _finished(self, verdict: Verdict, ending: Ending) -> Attempt:
         answer = _answer(ending)
         if answer:
             by_schema = self.agenda.item.recipe.response_schema is not None
-            # Prose where the schema's answer never came is no JSON.
+            # What stands in for the schema's answer that never came is no answer to build on.
             name = "answer.json" if by_schema and isinstance(ending, Answered) else "answer.md"
             self.write(self.folder / name, answer.encode("utf-8", "replace"))
         wall = trio.current_time() - self._began
@@ -189,30 +198,20 @@ class AttemptRun:
             error_kind=verdict.error_kind,
             retryable=verdict.retryable,
             wall_s=wall,
-            working_s=max(0.0, wall - self.spend.waited_s),
+            working_s=max(0.0, wall - (self.spend.waited_s - self._waited)),
             finished_at=self.log.now(),
             answer=answer or None,
         )
         self.log.emit(SessionFinished(ended))
         return ended
 
-    def _bug(self, error: Exception, cause: BaseException) -> Broke:
-        trace = "".join(traceback.format_exception(error))
-        self.write(self.folder / "traceback.txt", trace.encode("utf-8", "replace"))
-        last = traceback.format_exception_only(cause)[0].strip()
-        return Broke("internal", f"a bug in the runner, see traceback.txt: {last[:200]}", "infra")
 
-
-def _failure(error: HarnessError) -> Broke:
-    match error:
-        case ProviderError():
-            return broke(error)
-        case GitError():
-            return Broke("git", str(error), "infra")
-        case SandboxError():
-            return Broke("sandbox", str(error), "infra")
-        case _:
-            return Broke("host", str(error), "infra")
+def retry_checks(recipe: Recipe) -> Iterator[Check]:
+    """The checks of `retry`, which have no names of their own."""
+    rule = recipe.retry
+    for number, command in enumerate(rule.checks if rule else (), start=1):
+        assert rule is not None
+        yield Check(name=f"retry-{number}", run=command, timeout=rule.timeout_seconds)
 
 
 def _answer(ending: Ending) -> str:

@@ -19,9 +19,9 @@ from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.step import Stepper
 from harness_batch.engine.stop import StopSignal
-from harness_batch.engine.tool_calls import ToolRunner
+from harness_batch.engine.tool_calls import FINAL_OUTPUT, ToolRunner
 from harness_batch.engine.transcript import Transcript
-from harness_batch.models.protocol import Model
+from harness_batch.models.protocol import Model, Only
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.item import Item
 from harness_batch.rules import Ask
@@ -45,61 +45,90 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
-    child_sessions: ChildSessions = NoChildren()
+    child_sessions: ChildSessions = Factory(NoChildren)
     depth: int = 0
     """0: an item's own session; more: a child."""
     carryover: Carryover = Factory(Carryover)
     """Of earlier attempts whose conversation this one goes on with."""
+    fallbacks: tuple[Model, ...] = ()
+    """Models in place of one that fails before anything was said, in order."""
 
 
 async def converse(
-    agenda: Agenda, site: Site, log: AttemptLog, spend: Spend, stop: StopSignal
+    agenda: Agenda,
+    site: Site,
+    log: AttemptLog,
+    spend: Spend,
+    stop: StopSignal,
+    *,
+    before: Loop | None = None,
 ) -> tuple[Loop, str]:
     """The conversation, ready to run, and the user's prompt to run it with.
 
+    After the conversation of an attempt `before` it begins with the same bytes and the model that
+    answered there: what the agent changed in the workspace does not get into its own prompt.
     Raises: StorageError.
     """
-    recipe = agenda.item.recipe
     children = _children(agenda, site, log, spend, stop)
     runner = _runner(agenda, site, log, spend, children)
     children.note = runner.note
-    transcript = Transcript(
-        log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
-    )
-    stepper = Stepper(
-        log=log,
-        model=agenda.model,
-        system=_system(agenda),
-        transcript=transcript,
-        runner=runner,
-        spend=spend,
-        stop=stop,
-        temperature=_temperature(agenda.item),
-    )
-    task = await opened(agenda.item.opening or (Words(recipe.prompt),), runner, transcript)
-    prompt = user_prompt(
-        task,
-        context=attached(site.workspace.root, recipe.context),
-        schema_wanted=recipe.response_schema is not None,
-    )
+    if before is not None:
+        runner.denials = before.runner.denials
+    stepper = _stepper(agenda, runner, stop, before)
+    if before is not None:
+        prompt = before.compactor.prompt
+    else:
+        prompt = await _prompt(agenda, site, runner, stepper.transcript)
+    summariser = _summariser(agenda, stepper)
     loop = Loop(
         stepper=stepper,
         transcript=stepper.transcript,
         runner=runner,
         spend=spend,
-        compactor=Compactor(
-            stepper.transcript, stepper, _summariser(agenda, stepper), spend, prompt
-        ),
+        compactor=Compactor(stepper.transcript, stepper, summariser, spend, prompt),
         children=children,
-        on_denial=recipe.on_denial,
-        needs_final_output=recipe.response_schema is not None,
+        on_denial=agenda.item.recipe.on_denial,
+        needs_final_output=agenda.item.recipe.response_schema is not None,
+        fallbacks=list(agenda.fallbacks),
     )
     return loop, prompt
 
 
+def _stepper(agenda: Agenda, runner: ToolRunner, stop: StopSignal, before: Loop | None) -> Stepper:
+    name = str(agenda.model.ref)
+    by_schema = agenda.item.recipe.response_schema is not None
+    return Stepper(
+        log=runner.log,
+        model=before.stepper.model if before else agenda.model,
+        system=before.stepper.system if before else _system(agenda),
+        transcript=Transcript(runner.log, name, agenda.item.agent.name, agenda.carryover.turns),
+        runner=runner,
+        spend=runner.spend,
+        stop=stop,
+        temperature=_temperature(agenda.item),
+        last_choice=Only(FINAL_OUTPUT) if by_schema else "none",
+    )
+
+
+def carry_on(loop: Loop, before: Loop) -> None:
+    """Let `loop` go on with the conversation of the attempt before it, whose carryover it has."""
+    loop.runner.carry_on(before.runner)
+    loop.wrapped_up = before.wrapped_up
+
+
+async def _prompt(agenda: Agenda, site: Site, runner: ToolRunner, transcript: Transcript) -> str:
+    recipe = agenda.item.recipe
+    task = await opened(agenda.item.opening or (Words(recipe.prompt),), runner, transcript)
+    return user_prompt(
+        task,
+        context=attached(site.workspace.root, recipe.context),
+        schema_wanted=recipe.response_schema is not None,
+    )
+
+
 def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
     """The small model, without tools; what it says is part of the session's record."""
-    model = agenda.small_model
+    model = stepper.model if agenda.small_model is agenda.model else agenda.small_model
     idle = evolve(stepper.runner, tools={})
     return Stepper(
         log=stepper.log,

@@ -13,6 +13,7 @@ from harness_batch.engine.step import Stepper
 from harness_batch.engine.tool_calls import ToolRunner
 from harness_batch.engine.transcript import Transcript
 from harness_batch.engine.turns import (
+    LAST_ANSWER_NOTE,
     LAST_STEP_NOTE,
     AskModel,
     AwaitJobs,
@@ -26,6 +27,7 @@ from harness_batch.engine.turns import (
 )
 from harness_batch.engine.wrap_up import wrap_up_note
 from harness_batch.errors import ContextOverflow, ProviderError
+from harness_batch.models.protocol import Model
 
 
 @define
@@ -40,14 +42,19 @@ class Loop:
     children: Children
     on_denial: Literal["continue", "fail"] | int = "continue"
     needs_final_output: bool = False
+    fallbacks: list[Model] = field(factory=list)
+    """Models to ask in place of one that fails before it has said anything."""
     reminders: int = field(default=0)
     just_fed: bool = field(default=False)
     wrapped_up: bool = field(default=False)
     """The model was told that its limits are nearly used up."""
 
-    async def run(self, prompt: str) -> Ending:
-        """Converse until turns.py says stop, or the provider fails for good."""
-        self.transcript.say(prompt)
+    async def run(self, prompt: str, *, synthetic: bool = False) -> Ending:
+        """Converse until turns.py says stop, or the provider fails for good.
+
+        `synthetic`: the words are the runner's, not the user's.
+        """
+        self.transcript.say(prompt, synthetic=synthetic)
         async with self.children.at_work():
             return await self._converse()
 
@@ -72,8 +79,9 @@ class Loop:
                     self.just_fed = True
                 case AskModel(last=last):
                     self._show_board()
-                    if last and self.spend.steps and not self.transcript.ends_with(LAST_STEP_NOTE):
-                        self.transcript.say(LAST_STEP_NOTE, synthetic=True)
+                    note = LAST_ANSWER_NOTE if self.needs_final_output else LAST_STEP_NOTE
+                    if last and self.spend.steps and not self.transcript.ends_with(note):
+                        self.transcript.say(note, synthetic=True)
                     if (ending_ := await self._ask(last=last)) is not None:
                         return ending_
 
@@ -89,10 +97,23 @@ class Loop:
         except ContextOverflow as overflow:
             return await self._make_room(overflow)
         except ProviderError as error:
-            return broke(error)
+            return None if self._fall_back(error) else broke(error)
         self.compactor.replied()
         self.just_fed = False
         return outcome if isinstance(outcome, Stopped) else None
+
+    def _fall_back(self, error: ProviderError) -> bool:
+        """Go on with the next model of the list. Only before anything of the session was said:
+        what one model did, another one could not answer for.
+        """
+        if self.spend.steps or not self.fallbacks:
+            return False
+        failed, model = self.stepper.model, self.fallbacks.pop(0)
+        if self.compactor.summariser.model is failed:
+            self.compactor.summariser.use(model)
+        self.stepper.use(model)
+        self.stepper.log.notice(f"{failed.ref} failed ({error.kind}): {error}; {model.ref} goes on")
+        return True
 
     async def _make_room(self, overflow: ContextOverflow | None = None) -> Ending | None:
         try:
@@ -111,6 +132,8 @@ class Loop:
             doom_loop=self.runner.doom_loop,
             final_output=self.runner.final_output,
             needs_final_output=self.needs_final_output,
+            rejected=self.runner.rejected,
+            corrections=self.runner.corrections,
             reminders=self.reminders,
             window_full=self.compactor.window_full(),
             over_tool_calls=self.runner.over_limit,

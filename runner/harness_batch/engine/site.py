@@ -41,6 +41,10 @@ class Workspace(Protocol):
         """Take the patch, base to work tree. Raises: GitError."""
         ...
 
+    async def reset(self) -> None:
+        """Put it back to its base, as if nothing had been done. Raises: GitError."""
+        ...
+
 
 @frozen
 class Site:

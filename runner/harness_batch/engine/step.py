@@ -18,9 +18,9 @@ from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.engine.tool_calls import ToolRunner
 from harness_batch.engine.transcript import Draft, Transcript, byte_length
-from harness_batch.errors import NetworkFailure, ProviderError, only_cause
+from harness_batch.errors import ModelRejected, NetworkFailure, ProviderError, only_cause
 from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
-from harness_batch.models.protocol import Model, ModelRequest, ToolCall
+from harness_batch.models.protocol import Model, ModelRequest, Only, ToolCall, ToolChoice
 from harness_batch.records import Purpose
 
 REDOS = 1
@@ -50,21 +50,29 @@ class Stepper:
     temperature: float | None = None
     purpose: Purpose = "step"
     most_output_tokens: int | None = None
+    last_choice: ToolChoice = "none"
+    """What the last allowed step may still call."""
     chance: random.Random = field(factory=random.Random)
     short: Stopped | None = None
     """The limit that took room from the newest reply, when the reply was cut off for it."""
     calls: ModelCalls = field(init=False)
     fixed_size: int = field(init=False)
     """Bytes of system prompt and tools: what every request carries beside the transcript."""
+    _sent: int = 0
+    """Requests for the step under way, of all models that were asked."""
 
     def __attrs_post_init__(self) -> None:
-        self.calls = ModelCalls(
-            self.log, self.spend, self.model.ref, self.model.info.prices, self.purpose
-        )
+        self.use(self.model)
         self.fixed_size = sum(map(byte_length, self.system)) + sum(
             byte_length(spec.description) + byte_length(str(spec.parameters))
             for spec in self.runner.specs
         )
+
+    def use(self, model: Model) -> None:
+        """Ask this model from now on."""
+        self.model = model
+        self.transcript.model = str(model.ref)
+        self.calls = ModelCalls(self.log, self.spend, model.ref, model.info.prices, self.purpose)
 
     async def take(self, *, last: bool) -> Turn | Stopped:
         """One reply with its tool calls answered, or the limit that forbids to ask for it.
@@ -76,26 +84,31 @@ class Stepper:
         try:
             outcome = await self._until_answered(last=last)
         finally:
-            if not isinstance(outcome, Turn):
+            if isinstance(outcome, Turn):
+                self._sent = 0
+            else:
                 # Steps are replies; there was none.
                 self.spend.steps -= self.purpose == "step"
         return outcome
 
     async def _until_answered(self, *, last: bool) -> Turn | Stopped:
         tries, redos = 0, 0
+        choice: ToolChoice = self.last_choice if last else "auto"
         while True:
             size = self.transcript.size + self.fixed_size
             allowance = await self._allowed(size)
             if isinstance(allowance, Stopped):
                 return allowance
             tries += 1
-            match await self._attempt(allowance, size, tries, last=last):
+            match await self._attempt(allowance, size, choice, last=last):
                 case Turn() as turn:
                     return turn
                 case BrokenOff(error=error, consumed=True):
                     redos += 1
                     if redos > REDOS or not error.retryable:
                         raise error
+                case BrokenOff(error=ModelRejected(status=400)) if isinstance(choice, Only):
+                    choice = "auto"  # some servers know no choice of a tool by its name
                 case BrokenOff(error=error):
                     await self._wait(error, tries)
 
@@ -107,16 +120,17 @@ class Stepper:
         return allowance
 
     async def _attempt(
-        self, allowance: Allowance, size: int, tries: int, *, last: bool
+        self, allowance: Allowance, size: int, choice: ToolChoice, *, last: bool
     ) -> Turn | BrokenOff:
         draft = self.transcript.reply()
         draft.add(StepStart(step=self.spend.steps))
-        call = self.calls.open(draft.message.id, allowance, size, tries)
+        self._sent += 1
+        call = self.calls.open(draft.message.id, allowance, size, self._sent)
         reply = Reply(self.model, self.runner, draft, last, partial(self.calls.close, call))
         try:
             # The intent must be on the disk before money can be spent on it.
             await self.log.log.sync()
-            await reply.read(self._request(allowance, last=last))
+            await reply.read(self._request(allowance, choice))
         except BaseException:
             if not reply.is_read:
                 self.calls.abort(call, reply.parts)
@@ -140,13 +154,13 @@ class Stepper:
         self.transcript.keep(turn)
         return turn
 
-    def _request(self, allowance: Allowance, *, last: bool) -> ModelRequest:
+    def _request(self, allowance: Allowance, choice: ToolChoice) -> ModelRequest:
         return ModelRequest(
             system=self.system,
             turns=self.transcript.turns,
             tools=self.runner.specs,
             max_output_tokens=allowance.max_output_tokens,
-            tool_choice="none" if last else "auto",
+            tool_choice=choice,
             temperature=self.temperature,
         )
 

@@ -72,6 +72,11 @@ class StopSignal:
         seconds = LAST_WRITING_S if self.reason == "interrupted" else WRITING_S
         return trio.current_time() + seconds
 
+    def over(self) -> Ending | None:
+        """Why nothing more can be begun; None while something can."""
+        late = trio.current_time() >= min(self.deadline, self.working_deadline)
+        return self.ending() if late or self.reason is not None else None
+
     def ending(self) -> Ending:
         """Why the scope was cut short."""
         if self.reason is not None:

@@ -10,13 +10,13 @@ from functools import cached_property
 
 import trio
 from attrs import define, evolve, field, frozen
-from jsonschema import Draft202012Validator
-from referencing import Registry
 
+from harness_batch.engine.arguments import Schemas, parsed
 from harness_batch.engine.doom_loop import Call, Window
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.transcript import INTERRUPTED, Draft
+from harness_batch.engine.turns import Rejected
 from harness_batch.errors import cause_of
 from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
 from harness_batch.ids import new_id
@@ -34,8 +34,6 @@ STRONGER_HINT = (
     " This same call was denied before. Nobody will answer or change the rules during this"
     " session: do not repeat it; work with what is allowed, or say in your answer what you lack."
 )
-MAX_SCHEMA_ERRORS = 5
-"""Faults of one call's arguments that the model is told of at once."""
 
 
 @frozen
@@ -73,12 +71,15 @@ class ToolRunner:
     over_limit: bool = False
     doom_loop: str | None = None
     final_output: str | None = None
+    rejected: Rejected | None = None
+    """The newest call of `final_output` that did not fit the schema."""
+    corrections: int = 0
     used: set[str] = field(factory=set)
     """Names of tools that really ran."""
     _draft: Draft | None = None
     """The reply whose call is being dealt with."""
     _denied: set[Call] = field(factory=set)
-    _validators: dict[str, Draft202012Validator] = field(factory=dict)
+    _schemas: Schemas = field(factory=Schemas)
 
     @cached_property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -89,9 +90,14 @@ class ToolRunner:
             if name not in self.hidden
         )
 
+    def carry_on(self, before: "ToolRunner") -> None:
+        """Go on where `before` ended, in the same conversation."""
+        self.used |= before.used
+        self._denied |= before._denied  # noqa: SLF001  # the same record, one attempt earlier
+
     async def answer(self, call: ToolCall, part: Part, draft: Draft, *, tools_off: bool) -> None:
         """Deal with one call; its part ends completed or failed, its row with a status."""
-        arguments = _parsed(call.arguments)
+        arguments = parsed(call.arguments)
         record = ToolCallRecord(
             tool_call_id=new_id("tcl"),
             session_id=self.log.session_id,
@@ -122,8 +128,11 @@ class ToolRunner:
         self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool
     ) -> ToolResult | Refused:
         name = taken.record.tool
-        checked = self._checked(name, arguments, tools_off=tools_off)
+        checked = self._checked(taken, arguments, tools_off=tools_off)
         if isinstance(checked, Refused):
+            if name == FINAL_OUTPUT and self.final_output is None:
+                self.rejected = Rejected(taken.call.arguments, checked.error)
+                self.corrections += 1
             return checked
         tool, valid = checked
         fingerprint = Call.of(name, valid)
@@ -146,33 +155,34 @@ class ToolRunner:
         return evolve(result, output=output, metadata=result.metadata | {"output_bytes": size})
 
     def _checked(
-        self, name: str, arguments: JsonObject | str, *, tools_off: bool
+        self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool
     ) -> tuple[Tool, JsonObject] | Refused:
-        if tools_off:
-            return Refused("tools are off in the last step; answer in text", "denied")
-        limit = self.spend.take_tool_call()
-        if limit is not None:
-            self.over_limit = True
-            return Refused(f"the limit of {limit} tool calls is used up", "denied")
+        name = taken.record.tool
         tool = self.tools.get(name)
+        if name == FINAL_OUTPUT and tool is not None:
+            # The answer is no work: neither the limit of tool calls nor the last step forbids it.
+            if self.final_output is not None:
+                return Refused("the final answer was taken already")
+        elif refused := self._forbidden(tools_off=tools_off):
+            return refused
         if tool is None:
             names = ", ".join(spec.name for spec in self.specs)
             return Refused(f"there is no tool {name!r}; the tools are: {names}")
         if isinstance(arguments, str):
-            return Refused(f"the arguments are not a JSON object: {arguments}")
-        faults = self._faults(tool, arguments)
-        return Refused(faults) if faults else (tool, arguments)
+            fault = f"the arguments are not a JSON object: {arguments}"
+        elif not (fault := self._schemas.faults(tool, arguments)):
+            return tool, arguments
+        return self._hidden(tool, taken) or Refused(fault)
 
-    def _faults(self, tool: Tool, arguments: JsonObject) -> str:
-        validator = self._validators.get(tool.name)
-        if validator is None:
-            validator = Draft202012Validator(tool.parameters, registry=Registry())
-            self._validators[tool.name] = validator
-        errors = sorted(validator.iter_errors(arguments), key=lambda e: list(map(str, e.path)))
-        return "; ".join(
-            f"{'.'.join(map(str, e.absolute_path)) or 'arguments'}: {e.message[:500]}"
-            for e in errors[:MAX_SCHEMA_ERRORS]
-        )
+    def _forbidden(self, *, tools_off: bool) -> Refused | None:
+        """What limits say to one more call."""
+        if tools_off:
+            return Refused("tools are off in the last step; answer now", "denied")
+        limit = self.spend.take_tool_call()
+        if limit is not None:
+            self.over_limit = True
+            return Refused(f"the limit of {limit} tool calls is used up", "denied")
+        return None
 
     def _stuck(self, call: Call, taken: Taken) -> Refused | None:
         if not self.window.stuck(call):
@@ -190,9 +200,20 @@ class ToolRunner:
     ) -> Refused | None:
         asks = tool.asks(arguments, self.context)
         if isinstance(asks, ToolResult):
-            return Refused(asks.output, "timeout" if asks.status == "timeout" else "error")
+            status: ToolStatus = "timeout" if asks.status == "timeout" else "error"
+            return self._hidden(tool, taken) or Refused(asks.output, status)
         if not tool.permission and not asks:
             return None  # it needs none: giving the answer, for one
+        return self._by_rules(asks, taken, call)
+
+    def _hidden(self, tool: Tool, taken: Taken) -> Refused | None:
+        """A tool that was not offered is denied by the rules, whatever else is wrong."""
+        if tool.name not in self.hidden:
+            return None
+        call = Call(tool.name, taken.call.arguments)
+        return self._by_rules([Ask(tool.permission, "*")], taken, call)
+
+    def _by_rules(self, asks: Sequence[Ask], taken: Taken, call: Call) -> Refused | None:
         verdict = self.policy.judge(asks)
         self._decided(taken.record, verdict.rulings)
         return self._deny(verdict.message, call) if isinstance(verdict, Denied) else None
@@ -263,12 +284,3 @@ def _cut_short(cause: BaseException) -> Refused:
             return Refused(f"{type(cause).__name__}: {cause}"[:1000])
         case _:
             return Refused(INTERRUPTED, "interrupted")
-
-
-def _parsed(text: str) -> JsonObject | str:
-    """The arguments, or words on why they are none."""
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
-        return str(error)[:200]
-    return value if isinstance(value, dict) else f"it is a {type(value).__name__}"

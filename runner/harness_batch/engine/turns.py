@@ -10,10 +10,16 @@ from harness_batch.messages import Turn
 
 MAX_SCHEMA_REMINDERS = 3
 """How often a model that answers in prose is asked for `final_output` before it has failed."""
+MAX_SCHEMA_CORRECTIONS = 8
+"""How many calls of `final_output` may not fit the schema before the session has failed."""
 
 LAST_STEP_NOTE = (
     "This was the last step that may use tools; tools are off now. Answer in text only: say that"
     " the step limit was reached, what is done, what remains, and what should come next."
+)
+LAST_ANSWER_NOTE = (
+    "This is the last step: all tools but `final_output` are off now. Call `final_output` with the"
+    " result as far as it goes."
 )
 SCHEMA_NOTE = (
     "The session ends only by a call of the tool `final_output` with arguments that match its"
@@ -23,7 +29,7 @@ SCHEMA_NOTE = (
 
 @frozen
 class AskModel:
-    """Send the transcript. In the last allowed step tools are off."""
+    """Send the transcript. In the last allowed step tools are off, all but `final_output`."""
 
     last: bool = False
 
@@ -67,6 +73,14 @@ class Stop:
 Next: TypeAlias = AskModel | MakeRoom | AwaitJobs | FeedResults | Remind | WrapUp | Stop
 
 
+@frozen
+class Rejected:
+    """A call of `final_output` that does not fit the schema: its arguments as text, and why."""
+
+    answer: str
+    fault: str
+
+
 @frozen(kw_only=True)
 class Situation:
     """Everything the decision looks at."""
@@ -84,6 +98,10 @@ class Situation:
     final_output: str | None = None
     """Accepted arguments of `final_output`, as JSON text."""
     needs_final_output: bool = False
+    rejected: Rejected | None = None
+    """The newest call of `final_output` that was refused."""
+    corrections: int = 0
+    """How many of them there were."""
     reminders: int = 0
     window_full: bool = False
     """The newest report says that the next request may not fit."""
@@ -134,14 +152,22 @@ def _after(now: Situation, reply: Turn) -> Next:
     cut = _cut_short(now, reply)
     if cut is not None:
         return Stop(cut)
+    if now.corrections >= MAX_SCHEMA_CORRECTIONS:
+        return Stop(_no_answer(now, f"{now.corrections} calls of final_output were invalid", reply))
     if reply.tool_uses():
         return _ask(now)
     if not now.needs_final_output or now.jobs_running or now.results_unfed:
         return _settled(now, reply.text())
     if now.reminders < MAX_SCHEMA_REMINDERS:
         return Remind(SCHEMA_NOTE)
-    detail = f"no valid final_output after {now.reminders} reminders"
-    return Stop(Stopped("schema", detail, reply.text()))
+    return Stop(_no_answer(now, f"no valid final_output after {now.reminders} reminders", reply))
+
+
+def _no_answer(now: Situation, why: str, reply: Turn) -> Stopped:
+    """The last thing that was meant as the answer is kept, though it is none."""
+    if now.rejected is None:
+        return Stopped("schema", why, reply.text())
+    return Stopped("schema", f"{why}; the last one: {now.rejected.fault}", now.rejected.answer)
 
 
 def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
@@ -156,9 +182,12 @@ def _cut_short(now: Situation, reply: Turn) -> Stopped | None:
             return Stopped("content_filter", "the provider's content filter ended it", text)
         case _:
             pass
-    if _out_of_steps(now):
-        return Stopped("max_steps", f"the limit steps ({now.limits.steps}) is used up", text)
-    return None
+    if not _out_of_steps(now):
+        return None
+    used_up = f"the limit steps ({now.limits.steps}) is used up"
+    if now.rejected is not None:
+        return _no_answer(now, used_up, reply)
+    return Stopped("max_steps", used_up, text)
 
 
 def _ask(now: Situation) -> Next:

@@ -17,7 +17,7 @@ from attrs import frozen
 
 from harness_batch.messages import Compaction, JsonObject, Reasoning, Text, ToolUse, Turn
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
-from harness_batch.models.protocol import ModelRequest, ToolSpec
+from harness_batch.models.protocol import ModelRequest, Only, ToolChoice, ToolSpec
 from harness_batch.models.tool_uses import answer, arguments
 
 CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
@@ -58,8 +58,8 @@ class RequestWriter:
         encoded = [piece.message for piece in messages[:-2]]
         encoded += [_message(piece.side, piece.blocks, mark=True) for piece in messages[-2:]]
         last: JsonObject = {"max_tokens": request.max_output_tokens}
-        if request.tool_choice == "none" and request.tools:
-            last["tool_choice"] = {"type": "none"}
+        if request.tool_choice != "auto" and request.tools:
+            last["tool_choice"] = _choice(request.tool_choice)
         return b"".join((self._head(request), b",".join(encoded), b"],", encode_fields(last), b"}"))
 
     def _head(self, request: ModelRequest) -> bytes:
@@ -81,6 +81,14 @@ class RequestWriter:
             pieces.append(b'"system":[' + b",".join(_last_marked(system)) + b"]")
         pieces.append(b'"messages":[')
         return b",".join(pieces)
+
+
+def _choice(choice: ToolChoice) -> JsonObject:
+    match choice:
+        case Only(name=name):
+            return {"type": "tool", "name": name}
+        case word:
+            return {"type": word}
 
 
 def pieces_of(turn: Turn) -> tuple[Piece, ...]:

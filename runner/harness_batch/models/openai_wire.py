@@ -13,7 +13,7 @@ from attrs import frozen
 
 from harness_batch.messages import Compaction, JsonObject, Text, ToolUse, Turn
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
-from harness_batch.models.protocol import ModelRequest, ToolSpec
+from harness_batch.models.protocol import ModelRequest, Only, ToolChoice, ToolSpec
 from harness_batch.models.tool_uses import answer, arguments
 
 GO_ON = "(go on)"
@@ -45,8 +45,8 @@ class RequestWriter:
     def body(self, request: ModelRequest) -> bytes:
         """The whole request."""
         last: JsonObject = {self._limit_name: request.max_output_tokens}
-        if request.tool_choice == "none" and request.tools:
-            last["tool_choice"] = "none"
+        if request.tool_choice != "auto" and request.tools:
+            last["tool_choice"] = _choice(request.tool_choice)
         messages = [*self._system(request), *_messages(self._said.of(request.turns))]
         return b"".join(
             (self._head(request), b",".join(messages), b"],", encode_fields(last), b"}")
@@ -75,6 +75,14 @@ class RequestWriter:
         # One text: many servers' templates know no list of parts here.
         text = "\n\n".join(block for block in request.system if block.strip())
         return [encode({"role": "system", "content": text})] if text else []
+
+
+def _choice(choice: ToolChoice) -> JsonObject | str:
+    match choice:
+        case Only(name=name):
+            return {"type": "function", "function": {"name": name}}
+        case word:
+            return word
 
 
 def said_in(turn: Turn) -> Said:

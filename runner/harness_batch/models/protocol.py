@@ -24,6 +24,16 @@ class ToolSpec:
     parameters: JsonObject
 
 
+@frozen
+class Only:
+    """The one tool that the model must call."""
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none"] | Only
+
+
 @frozen(kw_only=True)
 class ModelRequest:
     """One request. Of two requests of a session the later starts with the bytes of the earlier."""
@@ -35,7 +45,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...]
     """Sorted by name, the same for the whole session."""
     max_output_tokens: int
-    tool_choice: Literal["auto", "none"] = "auto"
+    tool_choice: ToolChoice = "auto"
     temperature: float | None = None
 
 

@@ -14,8 +14,8 @@ from harness_batch.config.record import Config
 from harness_batch.errors import Fault, FaultyInput, UsageError
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
-from harness_batch.plan.choice import FREE, Chooser, Wrong, check_overrides
-from harness_batch.plan.digest import Ingredients, item_digest, script_name
+from harness_batch.plan.choice import Chooser, Wrong, check_overrides
+from harness_batch.plan.digest import Digester
 from harness_batch.plan.inputs import (
     Bases,
     DiskFiles,
@@ -64,7 +64,7 @@ def build_plan(
     chooser = Chooser(config=config, agents=known, cli=cli)
     check_overrides(chooser)
     _check_parameters(sources, cli)
-    planning = _Planning(chooser, default_rules, files or DiskFiles(), kits)
+    planning = _Planning(chooser, default_rules, files or DiskFiles(), kits, Digester(config))
     for (source, given), each in zip(sources, bases, strict=True):
         planning.plan(source, given, each)
     planning.check_keys()
@@ -128,12 +128,11 @@ class _Planning:
     default_rules: tuple[Rule, ...]
     files: RepoFiles
     kits: Mapping[RepoBase, Equipment]
+    digester: Digester
     items: list[Item] = Factory(list)
     faults: list[Fault] = Factory(list)
     origins: list[RecipeSource] = Factory(list)
     """The source of each item."""
-    scripts: dict[str, str] = Factory(dict)
-    """Scripted model file -> its name in digests."""
     limits: dict[tuple[str, Limits], Limits] = Factory(dict)
     """Agent and declared limits -> effective ones: rows of a matrix rarely differ in them."""
 
@@ -188,25 +187,7 @@ class _Planning:
             equipment=kit,
             refusal=decided.refusal,
         )
-        return evolve(item, digest=item_digest(self._ingredients(item)))
-
-    def _ingredients(self, item: Item) -> Ingredients:
-        small = item.small_model
-        return Ingredients(
-            recipe=item.recipe,
-            params=item.params,
-            matrix=item.matrix,
-            agent=item.agent,
-            models=tuple(map(self._digest_name, item.models)),
-            small_model=self._digest_name(small) if small else None,
-            instructions=self.chooser.config.instructions,
-            rules=item.rules,
-            limits=item.limits,
-            base_sha=item.base_sha,
-            opening=item.opening,
-            skills=tuple(item.equipment.skills.values()),
-            subagents=_subagents(item.rules, item.equipment.agents),
-        )
+        return evolve(item, digest=self.digester.digest(item))
 
     def _decided(self, recipe: Recipe, kit: Equipment) -> _Decision | Wrong:
         chooser = evolve(self.chooser, agents=kit.agents)
@@ -259,13 +240,6 @@ class _Planning:
             self.limits[known] = self.chooser.limits(recipe, agent)
         return self.limits[known]
 
-    def _digest_name(self, ref: ModelRef) -> str:
-        if self.chooser.config.providers[ref.provider].type not in FREE:
-            return str(ref)
-        if ref.model not in self.scripts:
-            self.scripts[ref.model] = script_name(ref.model)
-        return f"{ref.provider}/{self.scripts[ref.model]}"
-
     def check_keys(self) -> None:
         """Two items with one key could not be told apart from night to night."""
         used = Counter(item.key for item in self.items)
@@ -292,10 +266,3 @@ def _named(repos: Sequence[RepoBase]) -> Iterator[_Base]:
     names = repo_names([base.path for base in repos])
     for base, name in zip(repos, names, strict=True):
         yield _Base(base, name)
-
-
-def _subagents(rules: tuple[Rule, ...], agents: Mapping[str, Agent]) -> tuple[Agent, ...]:
-    """Those that some rule may let the session start; too many are no harm in a digest."""
-    if not any(rule.permission == "task" and rule.action == "allow" for rule in rules):
-        return ()
-    return tuple(agents[name] for name in sorted(agents) if agents[name].mode != "primary")

@@ -48,6 +48,7 @@ class ChildItems:
             checks=(),
             expect=Expectations(),
             response_schema=None,
+            retry=None,
             sub_recipes=(),
         )
         own = tuple(rule for rule in parent.rules if rule.source.startswith("recipe:"))
@@ -63,7 +64,7 @@ class ChildItems:
         name = recipe.agent or DEFAULT_AGENT
         agent = parent.equipment.agents.get(name)
         if agent is None:
-            return Wrong(f"sub-recipe {sub.name!r}: unknown agent {name!r}", "agent")
+            return Wrong(f"unknown agent {name!r}", "agent")
         framed = evolve(
             recipe,
             expect=evolve(recipe.expect, patch=None, max_files=None, touches=()),
@@ -71,6 +72,8 @@ class ChildItems:
             sandbox=parent.recipe.sandbox,
             patch=parent.recipe.patch,
             workspace=parent.recipe.workspace,
+            # Putting the workspace back would throw the parent's own work away.
+            retry=recipe.retry and evolve(recipe.retry, reset=False),
         )
         item = self._item(parent, framed, agent, recipe.permissions)
         return item if isinstance(item, Wrong) else evolve(item, params=params)

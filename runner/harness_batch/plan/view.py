@@ -10,7 +10,7 @@ from harness_batch.errors import Fault
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
 from harness_batch.plan.item import Item, Plan
-from harness_batch.recipe.record import Recipe
+from harness_batch.recipe.record import Recipe, RetryRule
 from harness_batch.rules import Rule
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -49,6 +49,7 @@ def _item_json(item: Item) -> JsonObject:
             "setup": list(item.recipe.workspace.setup),
         },
         "checks": [{"name": check.name, "run": check.run} for check in item.recipe.checks],
+        "retry": _retry_json(item.recipe.retry),
         "forecast": _forecast_json(item.limits),
         "refusal": item.refusal,
     }
@@ -77,6 +78,10 @@ def _sandbox_json(recipe: Recipe) -> JsonObject:
         "need": list(wish.need),
         "external": wish.external,
     }
+
+
+def _retry_json(rule: RetryRule | None) -> JsonObject | None:
+    return None if rule is None else {**asdict(rule), "checks": list(rule.checks)}
 
 
 def _forecast_json(limits: Limits) -> JsonObject:
@@ -118,6 +123,7 @@ def _common(item: Item) -> tuple[object, ...]:
         recipe.sandbox,
         recipe.workspace,
         recipe.checks,
+        recipe.retry,
         item.refusal,
     )
 
@@ -137,6 +143,8 @@ def _group(items: tuple[Item, ...]) -> Iterator[str]:
     yield shown(f"  sandbox     {_sandbox_text(recipe)}")
     checks = ", ".join(check.name for check in recipe.checks)
     yield shown(f"  checks      {checks or 'none'}")
+    if recipe.retry is not None:
+        yield shown(f"  retry       {_retry_text(recipe.retry)}")
     cost = first.limits.cost_usd
     yield f"  forecast    {'no cost limit' if cost is None else f'at most {cost} USD each'}"
     if first.refusal:
@@ -165,6 +173,12 @@ def _guard(rule: Rule) -> tuple[bool, str]:
 def _limits_text(limits: Limits) -> str:
     declared = ((name, value) for name, value in asdict(limits).items() if value is not None)
     return ", ".join(f"{name} {value}" for name, value in declared)
+
+
+def _retry_text(rule: RetryRule) -> str:
+    how = "goes on with what failed" if rule.feedback else "begins the conversation again"
+    where = "from the base" if rule.reset else "in the workspace as it is"
+    return f"at most {rule.max_retries} times; {how}, {where}"
 
 
 def _sandbox_text(recipe: Recipe) -> str:

@@ -20,6 +20,7 @@ from harness_batch.recipe.record import (
     Extension,
     PatchRules,
     Recipe,
+    RetryRule,
     SandboxWish,
     WorkspaceWish,
 )
@@ -93,6 +94,11 @@ def _response(response: Json, _folder: Path) -> JsonObject | None:
     return response.get("json_schema")  # type: ignore[no-any-return] # a mapping by the schema
 
 
+def _retry(retry: Json, _folder: Path) -> RetryRule:
+    checks = [check["command"] for check in retry.get("checks", ())]
+    return _CONVERTER.structure({**retry, "checks": checks}, RetryRule)
+
+
 def _sandbox(wish: Json, _folder: Path) -> SandboxWish:
     said: JsonObject = {k: tuple(v) if isinstance(v, list) else v for k, v in wish.items()}
     return SandboxWish(**said, declared_network="network" in wish)
@@ -123,5 +129,6 @@ _FIELDS: dict[str, tuple[str, Callable[[Json, Path], Json]]] = {
     "patch": ("patch", _as(PatchRules)),
     "response": ("response_schema", _response),
     "extensions": ("extensions", _extensions),
+    "retry": ("retry", _retry),
 }
 """Key of the document -> field of the record, and how its value is made."""

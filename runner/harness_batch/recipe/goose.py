@@ -2,7 +2,8 @@
 
 Facts of goose's format (version 1.0.0): a Desktop file holds the recipe under `recipe:` beside
 its own bookkeeping; `settings` names provider and model apart; `max_turns` bounds the model's
-replies; `platform` extensions `developer` and `todo` were `builtin` ones before.
+replies; `retry.reset_context` (true by default) is the opposite of our `retry.feedback`;
+`platform` extensions `developer` and `todo` were `builtin` ones before.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,17 @@ from harness_batch.messages import JsonObject
 from harness_batch.recipe.schema import recipe_schema
 from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
 
-_OBJECTS = ("author", "settings", "response", "sandbox", "workspace", "limits", "expect", "patch")
+_OBJECTS = (
+    "author",
+    "settings",
+    "response",
+    "sandbox",
+    "workspace",
+    "limits",
+    "expect",
+    "patch",
+    "retry",
+)
 _LISTS = ("parameters", "extensions", "checks")
 _DESKTOP = ("name", "title", "description", "version", "author")
 """Keys that Desktop may keep beside `recipe:` although recipes know them too."""
@@ -45,6 +56,7 @@ def normalised(document: JsonObject, source: SourceMap) -> tuple[JsonObject, lis
         for key in [key for key in part if key.startswith("x-")]:
             del part[key]
     warnings = list(_settings(recipe, source))
+    _retry(recipe.get("retry", {}))
     if isinstance(recipe.get("model"), str):
         recipe["model"] = [recipe["model"]]
     return recipe, warnings
@@ -54,6 +66,7 @@ def _free_keyed(recipe: JsonObject) -> Iterator[JsonObject]:
     yield from (recipe[key] for key in _OBJECTS if key in recipe)
     for key in _LISTS:
         yield from recipe.get(key, ())
+    yield from recipe.get("retry", {}).get("checks", ())
 
 
 def _settings(recipe: JsonObject, source: SourceMap) -> Iterator[Fault]:
@@ -75,3 +88,9 @@ def _settings(recipe: JsonObject, source: SourceMap) -> Iterator[Fault]:
         if "steps" not in limits or turns < limits["steps"]:
             limits["steps"] = turns
             source.stands_at(("limits", "steps"), ("settings", "max_turns"))
+
+
+def _retry(retry: JsonObject) -> None:
+    """Name goose's `reset_context: false` as ours: the conversation goes on with what failed."""
+    if not retry.pop("reset_context", True):
+        retry.setdefault("feedback", True)

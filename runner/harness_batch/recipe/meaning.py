@@ -131,6 +131,16 @@ def _check_names(subject: Subject) -> Iterator[Fault]:
         seen.add(check["name"])
 
 
+def _retry(subject: Subject) -> Iterator[Fault]:
+    retry = subject.document.get("retry")
+    if retry is None or retry.get("checks"):
+        return
+    if not (retry.get("feedback") and subject.document.get("checks")):
+        also = ", or `feedback: true` and `checks` of the recipe"
+        message = f"`retry` never tries again: it needs `checks` of its own{also}"
+        yield subject.source.key_fault(("retry",), message, "warning")
+
+
 def _globs(subject: Subject) -> Iterator[Fault]:
     document = subject.document
     lists: list[tuple[Trail, list[str]]] = [(("context",), document.get("context", []))]
@@ -226,6 +236,7 @@ _CHECKS: tuple[tuple[frozenset[str], _Check], ...] = (
     (frozenset({"permissions"}), _permissions),
     (frozenset({"limits", "checks"}), _durations),
     (frozenset({"checks"}), _check_names),
+    (frozenset({"retry", "checks"}), _retry),
     (frozenset({"context", "patch", "expect"}), _globs),
     (frozenset({"matrix"}), _matrix_globs),
     (frozenset({"env"}), _environment),

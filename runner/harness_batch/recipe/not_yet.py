@@ -17,13 +17,7 @@ def _always(_value: Json) -> bool:
 _REFUSED: tuple[tuple[Trail, Callable[[Json], bool], str], ...] = (
     (("team",), _always, "`team`"),
     (("protocol",), lambda value: value == "tags", "`protocol: tags`"),
-    (("retry",), _always, "`retry`"),
     (("cache",), _always, "`cache`"),
-    (
-        ("model",),
-        lambda value: isinstance(value, list) and len(value) > 1,
-        "a `model` list of fallbacks",
-    ),
     (("matrix", "include", "query"), _always, "`matrix.include.query`"),
 )
 """Path of the value, when it counts, what it is called."""

@@ -61,6 +61,26 @@ class Check:
 
 
 @frozen(kw_only=True)
+class RetryRule:
+    """When an attempt is followed by another one, and from where that one starts."""
+
+    max_retries: int
+    """Attempts after the first."""
+    checks: tuple[str, ...] = ()
+    """Shell commands that must succeed."""
+    on_failure: str = ""
+    """Shell command that runs before another attempt; empty: none."""
+    timeout_seconds: float = 300.0
+    """Of each check; goose's default."""
+    on_failure_timeout_seconds: float = 600.0
+    """Goose's default."""
+    feedback: bool = False
+    """The conversation goes on with what failed; else it begins again."""
+    reset: bool = False
+    """The workspace is put back to its base before another attempt."""
+
+
+@frozen(kw_only=True)
 class Expectations:
     """What must hold of the result; None is no expectation."""
 
@@ -193,5 +213,6 @@ class Recipe:
     expect: Expectations = Factory(Expectations)
     patch: PatchRules = Factory(PatchRules)
     response_schema: JsonObject | None = None
+    retry: RetryRule | None = None
     extensions: tuple[Extension, ...] = ()
     sub_recipes: tuple[SubRecipe, ...] = ()

@@ -115,6 +115,12 @@ LEFT JOIN patch AS p ON p.attempt_id = a.attempt_id
 WHERE s.depth = 0
 ORDER BY s.item_key, s.session_id;
 
+CREATE OR REPLACE VIEW report_attempt AS
+SELECT
+    session_id, attempt_id, n, status, reason, detail, error_kind, wall_s, started_at, finished_at
+FROM attempt
+ORDER BY session_id, n, attempt_id;
+
 CREATE OR REPLACE VIEW report_check AS
 SELECT
     s.run_id, s.session_id, s.item_key, c.attempt_id, c.name, c.kind, c.passed, c.exit_code,

@@ -32,7 +32,7 @@ class FinalOutputTool:
             return {"type": "object", **self.schema}
         return {
             "type": "object",
-            "properties": {WRAPPED: self.schema},
+            "properties": {WRAPPED: _moved(self.schema)},
             "required": [WRAPPED],
             "additionalProperties": False,
         }
@@ -52,6 +52,23 @@ class FinalOutputTool:
             title="final output",
             metadata={"final_output": answer},
         )
+
+
+def _moved(schema: object) -> object:
+    """The schema as a part of another one: references to its own top lead there still."""
+    match schema:
+        case dict():
+            return {key: _reference(key, value) for key, value in schema.items()}
+        case list():
+            return [_moved(value) for value in schema]
+        case _:
+            return schema
+
+
+def _reference(key: str, value: object) -> object:
+    if key == "$ref" and isinstance(value, str) and (value == "#" or value.startswith("#/")):
+        return f"#/properties/{WRAPPED}{value[1:]}"
+    return _moved(value)
 
 
 def final_output(schema: JsonObject) -> FinalOutputTool:

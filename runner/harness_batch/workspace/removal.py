@@ -13,18 +13,24 @@ from pathlib import Path
 
 def remove_folder(folder: Path) -> tuple[str, ...]:
     """Remove it, if it is there; what could not be removed comes back in words, not as an error."""
+    if folder.is_symlink() or not folder.is_dir():
+        return ()
+    troubles = list(empty_folder(folder))
+    _try(troubles, os.rmdir, os.fsencode(folder))
+    return tuple(dict.fromkeys(troubles))
+
+
+def empty_folder(folder: Path) -> tuple[str, ...]:
+    """Remove all that lies in it, as `remove_folder` does; the folder itself stays."""
     troubles: list[str] = []
     fresh = (f".removed-{os.getpid()}-{number}" for number in count())
     top = os.fsencode(folder)
-    if folder.is_symlink() or not folder.is_dir():
-        return ()
     waiting = [top]
     while waiting:
         place = waiting.pop()
         waiting.extend(_empty(place, top, fresh, troubles))
         if place != top:
             _try(troubles, os.rmdir, place)
-    _try(troubles, os.rmdir, top)
     return tuple(dict.fromkeys(troubles))
 
 

@@ -61,7 +61,7 @@ class Workspace:
         git runs in a directory made for this call, so nothing an agent may have written to the
         others counts; it runs in the launcher when there is one. Raises: GitError.
         """
-        with _disk(self.private):
+        with disk(self.private):
             place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
             try:
                 captured = await self._capture(place, commit, launcher)
@@ -111,11 +111,11 @@ async def open_workspace(
     # of it whenever we die.
     tmp = Path(tempfile.gettempdir(), f"{TMP_PREFIX}{secrets.token_hex(6)}")
     with ExitStack() as claim:
-        with _disk(folder):
+        with disk(folder):
             await trio.to_thread.run_sync(_make_folder, folder)
             claim.enter_context(claimed(folder, tmp, exempt=resumable or keep))
         try:
-            with _disk(folder):
+            with disk(folder):
                 await trio.to_thread.run_sync(partial(tmp.mkdir, mode=0o700))
                 workspace = await _open(repository, base_sha, wish, folder, tmp)
             yield workspace
@@ -126,7 +126,7 @@ async def open_workspace(
 
 
 @contextmanager
-def _disk(folder: Path) -> Iterator[None]:
+def disk(folder: Path) -> Iterator[None]:
     """What the disk refuses ends this session, not the run: an agent may have made it refuse."""
     try:
         yield
@@ -184,8 +184,8 @@ async def _open(
         start, leave = await _snapshot(git, base_sha, root)
     else:
         root.mkdir()
-        start = await _check_out(git, repository, base_sha)
-        await _equip_agent(repository, base_sha, place)
+        start = await check_out(git, repository, base_sha)
+        await equip_agent(repository, base_sha, place)
     return Workspace(
         root=root,
         cwd=_inside(root, wish.path, base_sha),
@@ -200,7 +200,8 @@ async def _open(
     )
 
 
-async def _check_out(git: Git, repository: Repository, base_sha: str | None) -> Base:
+async def check_out(git: Git, repository: Repository, base_sha: str | None) -> Base:
+    """Fill git's empty work tree with the base. Raises: GitError."""
     if base_sha is None:
         await git("read-tree", "--empty")
         return Base(commit=None, tree=_word(await git("write-tree")))
@@ -229,8 +230,8 @@ async def _snapshot(git: Git, base_sha: str | None, root: Path) -> tuple[Base, f
     return Base(commit=made, tree=tree), leave
 
 
-async def _equip_agent(repository: Repository, base_sha: str | None, place: Path) -> None:
-    """The agent's git directory: the same index, and the names of branches and tags."""
+async def equip_agent(repository: Repository, base_sha: str | None, place: Path) -> None:
+    """Make the agent's git directory: the same index, and the names of branches and tags."""
     git_dir = make_git_dir(place / "git", repository, base_sha)
     if base_sha is not None:
         shutil.copy2(place / "private" / "index", git_dir / "index")

@@ -6,6 +6,7 @@ import pytest
 
 from harness_batch.errors import FaultyInput
 from harness_batch.recipe.door import RecipeSource, open_recipe
+from harness_batch.recipe.record import RetryRule
 
 
 def opened(folder: Path, text: str, name: str = "recipe.yaml") -> RecipeSource:
@@ -131,3 +132,44 @@ def test_templates_that_build_the_structure_are_refused_with_the_reason(
 ) -> None:
     with pytest.raises(FaultyInput, match="they cannot build its structure"):
         opened(tmp_path, text)
+
+
+def test_a_retry_of_goose_has_gooses_defaults_and_begins_the_conversation_again(
+    tmp_path: Path,
+) -> None:
+    text = (
+        "prompt: a\nparameters: [{key: n, default: x}]\nretry:\n  max_retries: 3\n"
+        "  checks: [{type: shell, command: 'test -f {{ n }}'}]\n"
+        "  on_failure: rm -f {{ n }}\n"
+    )
+    source = opened(tmp_path, text)
+    assert source.rendered(source.values({})).retry == RetryRule(
+        max_retries=3,
+        checks=("test -f x",),
+        on_failure="rm -f x",
+        timeout_seconds=300,
+        on_failure_timeout_seconds=600,
+        feedback=False,
+        reset=False,
+    )
+    assert source.warnings == ()
+
+
+@pytest.mark.parametrize(("word", "feedback"), [("true", False), ("false", True)])
+def test_gooses_word_for_going_on_is_understood(word: str, feedback: bool, tmp_path: Path) -> None:
+    text = (
+        "prompt: a\nretry:\n  max_retries: 1\n  checks: [{type: shell, command: make}]\n"
+        f"  reset_context: {word}\n"
+    )
+    retry = opened(tmp_path, text).rendered({}).retry
+    assert retry is not None
+    assert retry.feedback is feedback
+
+
+@pytest.mark.parametrize("more", ["", "  feedback: true\n", "checks: [{name: t, run: make}]\n"])
+def test_a_retry_that_nothing_asks_for_is_a_warning(more: str, tmp_path: Path) -> None:
+    source = opened(tmp_path, f"prompt: a\nretry:\n  max_retries: 1\n{more}")
+    assert [warning.message for warning in source.warnings] == [
+        "`retry` never tries again: it needs `checks` of its own, or `feedback: true` and"
+        " `checks` of the recipe"
+    ]

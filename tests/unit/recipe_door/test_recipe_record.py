@@ -14,6 +14,7 @@ from harness_batch.recipe.record import (
     Extension,
     PatchRules,
     Recipe,
+    RetryRule,
     SandboxWish,
     WorkspaceWish,
 )
@@ -58,6 +59,14 @@ expect:
 patch: {allow: ["src/**"], protect: [], max_files: 9, max_bytes: 10, message: "m"}
 response: {json_schema: {type: object, x-own: 1}}
 extensions: [{type: builtin, name: developer}, {type: platform, name: todo}]
+retry:
+  max_retries: 2
+  checks: [{type: shell, command: make check, x-why: slow}]
+  on_failure: make clean
+  timeout_seconds: 5
+  on_failure_timeout_seconds: 7.5
+  feedback: true
+  reset: true
 protocol: native
 sub_recipes: []
 x-notes: anything
@@ -132,6 +141,15 @@ def test_a_whole_recipe_becomes_its_record(tmp_path: Path) -> None:
         extensions=(
             Extension(type="builtin", name="developer"),
             Extension(type="builtin", name="todo"),
+        ),
+        retry=RetryRule(
+            max_retries=2,
+            checks=("make check",),
+            on_failure="make clean",
+            timeout_seconds=5.0,
+            on_failure_timeout_seconds=7.5,
+            feedback=True,
+            reset=True,
         ),
     )
 

@@ -107,11 +107,38 @@ def test_a_session_that_did_not_pass_says_so_once_with_a_stable_type(
 def test_passed_sessions_have_no_outcome_and_a_flaky_one_says_so_in_surefire() -> None:
     found = cases(report_samples.nightly(), "surefire")
     assert not [child for child in found["fix-lint/package=core"] if child.tag != "system-out"]
-    flaky = found["fix-lint/package=plugins"].findall("flakyFailure")
-    assert [tried.findtext("stackTrace") for tried in flaky] == [
-        "the transcript lies in items/fix-lint_package=plugins/attempt-1/"
+    (flaky,) = found["fix-lint/package=plugins"].findall("flakyError")
+    assert (flaky.get("type"), flaky.get("message")) == (
+        "provider.unavailable",
+        "attempt 1 of 2: the provider was not available: HTTP 529: overloaded",
+    )
+    assert "items/fix-lint_package=plugins/attempt-1/" in (flaky.findtext("stackTrace") or "")
+
+
+def test_a_session_that_failed_says_in_surefire_why_each_earlier_attempt_did() -> None:
+    report = report_samples.nightly()
+    (cli,) = (s for s in report.sessions if s.item_key == "fix-lint/package=cli")
+    errored = evolve(cli.earlier[0], n=2, status="errored", reason="git", detail="no space")
+    tried = evolve(cli, attempts=3, earlier=(errored, evolve(cli.earlier[0], n=1)))
+    case = cases(evolve(report, sessions=(tried,)), "surefire")["fix-lint/package=cli"]
+    assert [
+        (child.tag, child.get("type"), child.get("message"))
+        for child in case
+        if child.tag.startswith(("rerun", "flaky"))
+    ] == [
+        (
+            "rerunFailure",
+            "check.tests",
+            "attempt 1 of 3: check tests failed: timed out after 600 s",
+        ),
+        ("rerunError", "infra.git", "attempt 2 of 3: git failed: no space"),
     ]
-    assert len(found["fix-lint/package=cli"].findall("rerunFailure")) == 1
+
+
+def test_what_a_recipes_own_retry_mended_is_not_flaky() -> None:
+    report = report_samples.changed(report_samples.nightly(), flaky=False)
+    case = cases(report, "surefire")["fix-lint/package=plugins"]
+    assert [child.tag for child in case if child.tag.startswith(("rerun", "flaky"))] == []
 
 
 def test_the_agents_time_and_the_checks_times_add_up_to_the_suites() -> None:

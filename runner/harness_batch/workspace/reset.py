@@ -1,0 +1,35 @@
+"""Puts an open workspace back to where it began, whatever an agent made of it.
+
+A worktree of the cache is emptied, ignored files and all, and checked out again, with a fresh git
+directory for the agent; the folders themselves stay, since programs may hold on to them. In a
+checkout of the user only what differs from the start is put back: what git ignores there, and
+repositories in it, were the user's before.
+"""
+
+import trio
+
+from harness_batch.workspace.changes import stage_changes
+from harness_batch.workspace.git import Git
+from harness_batch.workspace.removal import empty_folder
+from harness_batch.workspace.worktree import Workspace, check_out, disk, equip_agent
+
+
+async def reset(workspace: Workspace) -> tuple[str, ...]:
+    """Call it with no tool alive; what could not be removed comes back in words.
+
+    Raises: GitError; StorageError.
+    """
+    git = Git(git_dir=workspace.private, work_tree=workspace.root)
+    place = workspace.private.parent
+    with disk(place):
+        if not workspace.root.is_relative_to(place):
+            await stage_changes(git, workspace.root, workspace.leave)
+            await git("read-tree", "--reset", "-u", workspace.start.tree)
+            return ()
+        troubles: list[str] = []
+        for folder in (workspace.root, place / "git"):
+            troubles += await trio.to_thread.run_sync(empty_folder, folder)
+        await git("read-tree", "--empty")
+        await check_out(git, workspace.repository, workspace.base_sha)
+        await equip_agent(workspace.repository, workspace.base_sha, place)
+        return tuple(troubles)
