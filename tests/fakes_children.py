@@ -43,7 +43,8 @@ class FakeChildSessions:
     events: list[str] = field(factory=list)
     """`begun ID`, `ended ID STATUS`, in order."""
 
-    def agents(self) -> Mapping[str, str]:
+    def agents(self, parent: Item) -> Mapping[str, str]:
+        del parent
         return AGENTS
 
     def of_agent(self, parent: Item, agent: str, prompt: str) -> Item | str:

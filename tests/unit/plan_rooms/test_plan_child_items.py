@@ -35,7 +35,7 @@ AGENTS = {
         name="helper", rules=(HELPER,), mode="subagent", model="mine/small", steps=7, prompt="Help."
     ),
     "build": Agent(name="build"),
-    "theirs": Agent(name="theirs", rules=(Rule("bash", "*", "allow", "agent:theirs"),), trusted=False),
+    "theirs": Agent(name="theirs", rules=(Rule("bash", "*", "allow", "a"),), trusted=False),
     "lost": Agent(name="lost", model="nobody/x"),
     "unpriced": Agent(name="unpriced", model="mine/free"),
 }  # fmt: skip
