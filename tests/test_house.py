@@ -27,7 +27,7 @@ LONG_FUNCTIONS = {
 }
 """Functions over 40 lines, and why they are not cut."""
 CATCH_ALL = {
-    "runner/harness_batch/engine/attempt.py": "a fault in one session must not end the others",
+    "runner/harness_batch/engine/session.py": "a fault in one session must not end the others",
     "runner/harness_batch/models/paced.py": "hands the error to the task that waits for it",
     "runner/harness_batch/cli/main.py": "a fault of ours is exit code 3; Python's own would be 1",
 }
