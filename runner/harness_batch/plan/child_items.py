@@ -15,7 +15,7 @@ from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.plan.choice import DEFAULT_AGENT, Chooser, Wrong
 from harness_batch.plan.item import Item
-from harness_batch.plan.opening import called, parts
+from harness_batch.plan.opening import call_of
 from harness_batch.recipe.record import Expectations, Recipe, SubRecipe
 from harness_batch.rules import Rule
 
@@ -64,13 +64,10 @@ class ChildItems:
             recipe = sub.source.rendered(params)
         except FaultyInput as error:
             return Wrong("; ".join(fault.message for fault in error.faults), "sub_recipes")
-        command = called(recipe, parent.equipment)
-        if isinstance(command, Wrong):
-            return command
-        opening = parts(recipe, command)
-        if isinstance(opening, Wrong):
-            return opening
-        name = recipe.agent or (command and command.agent) or DEFAULT_AGENT
+        call = call_of(recipe, parent.equipment)
+        if isinstance(call, Wrong):
+            return Wrong(call.message, "sub_recipes")
+        name = recipe.agent or (call.command and call.command.agent) or DEFAULT_AGENT
         agent = parent.equipment.agents.get(name)
         if agent is None:
             return Wrong(f"unknown agent {name!r}", "agent")
@@ -86,8 +83,10 @@ class ChildItems:
             # Putting the workspace back would throw the parent's own work away.
             retry=recipe.retry and evolve(recipe.retry, reset=False),
         )
+        if call.command and call.command.model and not framed.models:
+            framed = evolve(framed, models=(call.command.model,))
         item = self._item(parent, framed, agent, recipe.permissions)
-        return item if isinstance(item, Wrong) else evolve(item, params=params, opening=opening)
+        return item if isinstance(item, Wrong) else evolve(item, params=params, opening=call.parts)
 
     def _item(
         self, parent: Item, recipe: Recipe, agent: Agent, own: Iterable[Rule]
