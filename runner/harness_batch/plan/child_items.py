@@ -41,8 +41,10 @@ class ChildItems:
             parent.recipe,
             prompt=prompt,
             instructions="",
+            command=None,
             agent=name,
             models=(),
+            small_model=None,
             temperature=None,
             limits=Limits(),
             context=(),
@@ -90,9 +92,13 @@ class ChildItems:
         models = self._models(parent, recipe, agent)
         if isinstance(models, Wrong):
             return models
+        small = self.chooser.small_model(recipe) if recipe.small_model else parent.small_model
+        if isinstance(small, Wrong):
+            return small
+        used = (*models, *((small,) if small else ()))
         limits = parent.limits.lowest(Limits(steps=agent.steps)).lowest(recipe.limits)
-        wrong = self.chooser.unpriced(models, recipe, limits)
-        refusal = self.chooser.refusal(models, agent, recipe)
+        wrong = self.chooser.unpriced(used, recipe, limits)
+        refusal = self.chooser.refusal(used, agent, recipe)
         if wrong is not None or refusal is not None:
             return wrong or Wrong(str(refusal), NOT_GRANTED)
         # Setting up was the parent's business.
@@ -105,6 +111,7 @@ class ChildItems:
             opening=(),
             agent=agent,
             models=models,
+            small_model=small,
             rules=_stack(parent.rules, agent.granted, own),
             limits=limits,
         )
