@@ -10,12 +10,13 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
 import duckdb
+import pytest
 import trio
 import yaml
 from attrs import field, frozen
@@ -242,7 +243,7 @@ class Stage:
     def folder(self, item_key: str) -> Path:
         """Of an item, under `items/`."""
         ((name,),) = self.ask(f"SELECT folder FROM report_session WHERE item_key = '{item_key}'")
-        return self.out / "items" / name
+        return self.out / "items" / str(name)
 
     def patch(self, item_key: str, attempt: int = 1) -> str:
         path = self.folder(item_key) / f"attempt-{attempt}" / "change.patch"
@@ -300,6 +301,24 @@ def stage_at(root: Path) -> Stage:
     (stage.repo / "docs" / "b.txt").write_text("two\n")
     commit(stage.repo)
     return stage
+
+
+@contextmanager
+def small_disk(place: Path, size: str, *options: str) -> Iterator[None]:
+    """A file system of that size on the folder; the test is skipped where mounting is not ours."""
+    place.mkdir(exist_ok=True)
+    what = ["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "none", str(place)]
+    if os.getuid() or subprocess.run(what, check=False, capture_output=True).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def grow(place: Path, size: str) -> None:
+    """Make room."""
+    subprocess.run(["mount", "-o", f"remount,size={size}", place], check=True)
 
 
 def commit(repo: Path) -> None:

@@ -67,10 +67,10 @@ class MemoryFiles:
     files: tuple[str, ...] = ()
     changes: Mapping[str, tuple[str, ...]] = {}
 
-    def paths(self, base: RepoBase, under: str) -> Sequence[str]:  # noqa: ARG002 - one repository
+    def paths(self, base: RepoBase, under: str) -> Sequence[str]:
         return [path for path in self.files if not under or path.startswith(f"{under}/")]
 
-    def changed_since(self, base: RepoBase, ref: str) -> Sequence[str]:  # noqa: ARG002 - as above
+    def changed_since(self, base: RepoBase, ref: str) -> Sequence[str]:
         if ref not in self.changes:
             raise GitError(f"unknown revision {ref!r}")
         return self.changes[ref]

@@ -100,8 +100,8 @@ def _hostile_session(session: Session, text: str, name: str) -> Session:
     reason = session.reason and f"check:{name}"
     earlier = tuple(evolve(one, detail=text, reason=reason) for one in session.earlier)
     return evolve(
-        session, earlier=earlier, item_key=name, recipe=name, recipe_file=text, detail=text, reason=reason,
-        answer=text, model=text, agent=text, ref=text, patch=patch, checks=checks,
+        session, earlier=earlier, item_key=name, recipe=name, recipe_file=text, detail=text,
+        reason=reason, answer=text, model=text, agent=text, ref=text, patch=patch, checks=checks,
     )  # fmt: skip
 
 

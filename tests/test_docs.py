@@ -21,6 +21,7 @@ from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.judge import Allowed, Policy
 from harness_batch.permissions.paths import path_asks
 from harness_batch.permissions.shell import ShellPlace, asks_of
+from harness_batch.permissions.web_url import parse_url
 from harness_batch.recipe.door import open_recipe
 from harness_batch.recipe.schema import recipe_schema
 from harness_batch.recipe.yaml_text import read_yaml
@@ -247,6 +248,8 @@ def test_a_worked_example_is_decided_as_the_guide_says(rules: str, call: str, ve
             asks = asks_of(what, ShellPlace(root=root, cwd=root, tmp=Path("/home/me/tmp")))
         case "read" | "edit":
             asks = path_asks(permission, root / what, root)
+        case "webfetch":
+            asks = (Ask("webfetch", str(parse_url(what))),)
         case _:
             asks = (Ask(permission, what),)
     assert ("allow" if isinstance(policy.judge(asks), Allowed) else "deny") == verdict

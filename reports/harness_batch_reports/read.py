@@ -64,6 +64,17 @@ def read_run(db: Path, run_id: str | None = None) -> BatchReport:
     )
 
 
+def with_files(report: BatchReport) -> BatchReport:
+    """The report with the items' files as they lie there now."""
+    folder = report.folder
+    if folder is None:
+        return report
+    sessions = (
+        evolve(session, files=tuple(_files(session, folder))) for session in report.sessions
+    )
+    return evolve(report, sessions=tuple(sessions))
+
+
 def read_session(db: Path, session_id: str) -> SessionTranscript:
     """All that was said and done in one session (also a child session), over all attempts.
 

@@ -37,9 +37,9 @@ def test_help_lists_every_command_and_the_first_steps(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_command_is_told_from_a_recipe(tmp_path: Path) -> None:
-    done = harness_batch(tmp_path, "valdate", "recipe.yaml")
+    done = harness_batch(tmp_path, "schemma")
     assert done.returncode == 2
-    assert "no command or recipe `valdate`; did you mean `validate`?" in done.stderr
+    assert "no command or recipe `schemma`; did you mean `schema`?" in done.stderr
 
 
 def test_a_recipe_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:

@@ -177,29 +177,6 @@ def test_a_child_may_do_no_more_than_its_parent(tmp_path: Path) -> None:
     )
 
 
-def test_what_a_child_changes_is_its_parents_patch(tmp_path: Path) -> None:
-    ran = carry_out(
-        tmp_path,
-        Family(
-            agents={"helper": HELPER},
-            recipe=may_task("helper", **EDIT_ALLOWED),
-            models={
-                "lead": [Reply(task()), Reply(Say("Stock is kept."))],
-                "helper": [Reply(WRITE), Reply(Say("Written."))],
-            },
-        ),
-    )
-
-    (patch,) = ran.folder.rglob("change.patch")
-    assert b"IN_STOCK = 3" in patch.read_bytes()
-    assert patch.parent.name == "attempt-1"
-    assert patch.parent.parent.name == "family"
-    (answer,) = ran.folder.glob(
-        f"items/family/children/{ran.children[0]['session_id']}/*/answer.md"
-    )
-    assert answer.read_text(encoding="utf-8") == "Written."
-
-
 def test_children_of_children_have_no_children(tmp_path: Path) -> None:
     agents = {
         name: {"model": f"wire/{name}", "prompt": f"You are {name}."} for name in ("middle", "deep")
@@ -225,20 +202,6 @@ def test_children_of_children_have_no_children(tmp_path: Path) -> None:
     assert "no tool 'task'" in results_in(ran.requests_of("deep")[1])[0]
     total = ran.row(f"SELECT * FROM session_total WHERE session_id = '{ran.top['session_id']}'")
     assert total["children"] == 2
-
-
-def test_the_task_tool_is_hidden_where_no_rule_allows_a_child(tmp_path: Path) -> None:
-    ran = carry_out(
-        tmp_path,
-        Family(
-            recipe={"permissions": {"task": {"nobody": "allow"}}},
-            models={"lead": [Reply(task(agent="explore")), Reply(Say("Alone then."))]},
-        ),
-    )
-
-    assert "task" not in tool_names(ran.requests_of("lead")[0])
-    assert ran.row("SELECT status FROM tool_call")["status"] == "denied"
-    assert not ran.children
 
 
 def test_a_child_goes_on_with_its_own_conversation(tmp_path: Path) -> None:
@@ -283,7 +246,12 @@ def test_a_child_goes_on_with_its_own_conversation(tmp_path: Path) -> None:
     head = without_marks(first.body).partition(b'"messages":[')[0]
     assert without_marks(third.body).startswith(head)
     assert len(third.json["messages"]) == 5
-    assert b"X = 1" in next(ran.folder.rglob("change.patch")).read_bytes()
+    (patch,) = ran.folder.rglob("change.patch")
+    assert b"X = 1" in patch.read_bytes()
+    assert patch == ran.folder / "items" / "family" / "attempt-1" / "change.patch"
+    answers = ran.folder / "items" / "family" / "children" / child["session_id"]
+    said = [(answers / f"attempt-{n}" / "answer.md").read_text(encoding="utf-8") for n in (1, 2)]
+    assert said == ["Read.", "Written."]
     unknown, other = results_in(ran.requests_of("lead")[3])
     assert f"yours are: {child['session_id']}" in unknown
     assert "of agent 'helper'" in other

@@ -75,10 +75,8 @@ class DiskShelf:
 
     def names(self, kind: str) -> Sequence[str]:
         """Raises nothing: a folder that cannot be listed is empty."""
-        top = self.folder / kind
-        found = top.rglob("*") if top.is_dir() else ()
         return sorted(
-            path.relative_to(self.folder).as_posix() for path in found if stat.S_ISREG(_mode(path))
+            path.relative_to(self.folder).as_posix() for path in _files(self.folder / kind)
         )
 
     def read(self, name: str, most: int) -> bytes:

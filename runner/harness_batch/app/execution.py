@@ -168,6 +168,7 @@ class Execution:
                 self.bus.close()
         await self.journal.sync()
         self.journal.close()
+        self.folder.live_view().database.unlink(missing_ok=True)
         return code
 
     async def _sessions(self, log: SlicedLog, *, resumed: bool) -> int:

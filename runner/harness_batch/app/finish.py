@@ -4,7 +4,6 @@ Also what `report` does again later: reports are made from the database alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 
 from attrs import frozen
@@ -18,7 +17,7 @@ from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
 from harness_batch.store.runs import find_run, find_session, holds_session
 from harness_batch_reports import junit, markdown, result_json, transcript
-from harness_batch_reports.read import read_run, read_transcripts
+from harness_batch_reports.read import read_run, read_transcripts, with_files
 from harness_batch_reports.records import BatchReport, ReportError, Session
 
 
@@ -38,7 +37,7 @@ def reported(folder: RunFolder, run_id: str | None = None) -> BatchReport:
 
     Raises: StorageError, UsageError.
     """
-    ensured(folder)
+    folder = ensured(folder)
     try:
         return read_run(folder.database, run_id)
     except ReportError as error:
@@ -46,7 +45,7 @@ def reported(folder: RunFolder, run_id: str | None = None) -> BatchReport:
 
 
 def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Mapping[str, Path]:
-    """junit.xml, summary.md, result.json and a transcript per attempt; paths by what they are.
+    """junit.xml, summary.md and result.json; paths by what they are.
 
     Raises: StorageError.
     """
@@ -61,7 +60,7 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
         texts[copies.junit] = xml
     if copies.summary:
         texts[copies.summary] = page
-    for path, data in chain(texts.items(), _transcripts(folder, report.sessions)):
+    for path, data in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, data)
     return {
@@ -83,6 +82,16 @@ def into_history(
     return None
 
 
+def write_transcripts(folder: RunFolder, report: BatchReport) -> BatchReport:
+    """A transcript per attempt. The report knows of them: made again later, it is the same.
+
+    Raises: StorageError.
+    """
+    for path, data in _transcripts(folder, report.sessions):
+        write_bytes(path, data)
+    return with_files(report)
+
+
 def _transcripts(folder: RunFolder, sessions: Iterable[Session]) -> Iterator[tuple[Path, bytes]]:
     """Of each attempt its own, but the last one's tells all."""
     begun = {s.session_id: s for s in sessions if s.folder is not None and s.attempts}
@@ -95,9 +104,15 @@ def _transcripts(folder: RunFolder, sessions: Iterable[Session]) -> Iterator[tup
 
 
 def ensured(folder: RunFolder) -> RunFolder:
-    """The folder, with a database that agrees with its journal. Raises: StorageError."""
-    if folder.journal.exists():
-        ensure(folder.journal, folder.database)
+    """The folder, with a database that agrees with its journal. Raises: StorageError.
+
+    The database of a run that goes on in another process is its own: readers get one beside it.
+    """
+    if not folder.journal.exists():
+        return folder
+    if folder.is_running():
+        folder = folder.live_view()
+    ensure(folder.journal, folder.database)
     return folder
 
 

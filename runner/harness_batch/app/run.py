@@ -49,10 +49,16 @@ class Ending:
         """Database, history, reports. Blocks. Raises: StorageError."""
         # What reports need is loaded when there is something to report: the first request waits
         # for nothing that it does not need.
-        from harness_batch.app.finish import Copies, into_history, reported, write_reports
+        from harness_batch.app.finish import (
+            Copies,
+            into_history,
+            reported,
+            write_reports,
+            write_transcripts,
+        )
 
         options, cwd = self.options, self.inputs.cwd
-        report = reported(self.folder)
+        report = write_transcripts(self.folder, reported(self.folder))
         trouble = into_history(self.folder, self.history, wait_seconds=wait_seconds)
         copies = Copies(
             dialect=options.dialect,

@@ -98,11 +98,10 @@ class AttemptRun:
         return await self._check(site, ending) if isinstance(ending, Answered) else ending
 
     async def _agent(self, site: Site) -> Ending:
+        ending: Ending | None = None
         with self.stop.scope() as scope:
-            ending: Ending | None = await self._set_up(site)
-            if ending is None:
-                ending = await self._talk(site)
-        return self.stop.ending() if scope.cancelled_caught else ending
+            ending = await self._set_up(site) or await self._talk(site)
+        return self.stop.ending() if scope.cancelled_caught or ending is None else ending
 
     async def _set_up(self, site: Site) -> Broke | None:
         for script in self.setup:

@@ -45,7 +45,7 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
-    child_sessions: ChildSessions = NoChildren()
+    child_sessions: ChildSessions = Factory(NoChildren)
     depth: int = 0
     """0: an item's own session; more: a child."""
     carryover: Carryover = Factory(Carryover)
@@ -69,41 +69,45 @@ async def converse(
     answered there: what the agent changed in the workspace does not get into its own prompt.
     Raises: StorageError.
     """
-    recipe = agenda.item.recipe
     children = _children(agenda, site, log, spend, stop)
     runner = _runner(agenda, site, log, spend, children)
     children.note = runner.note
     if before is not None:
         runner.denials = before.runner.denials
-    transcript = Transcript(
-        log, str(agenda.model.ref), agenda.item.agent.name, agenda.carryover.turns
-    )
-    stepper = Stepper(
-        log=log,
-        model=before.stepper.model if before else agenda.model,
-        system=before.stepper.system if before else _system(agenda),
-        transcript=transcript,
-        runner=runner,
-        spend=spend,
-        stop=stop,
-        temperature=_temperature(agenda.item),
-        last_choice="none" if recipe.response_schema is None else Only(FINAL_OUTPUT),
-    )
-    prompt = before.compactor.prompt if before else await _prompt(agenda, site, runner, transcript)
+    stepper = _stepper(agenda, runner, stop, before)
+    if before is not None:
+        prompt = before.compactor.prompt
+    else:
+        prompt = await _prompt(agenda, site, runner, stepper.transcript)
+    summariser = _summariser(agenda, stepper)
     loop = Loop(
         stepper=stepper,
         transcript=stepper.transcript,
         runner=runner,
         spend=spend,
-        compactor=Compactor(
-            stepper.transcript, stepper, _summariser(agenda, stepper), spend, prompt
-        ),
+        compactor=Compactor(stepper.transcript, stepper, summariser, spend, prompt),
         children=children,
-        on_denial=recipe.on_denial,
-        needs_final_output=recipe.response_schema is not None,
+        on_denial=agenda.item.recipe.on_denial,
+        needs_final_output=agenda.item.recipe.response_schema is not None,
         fallbacks=list(agenda.fallbacks),
     )
     return loop, prompt
+
+
+def _stepper(agenda: Agenda, runner: ToolRunner, stop: StopSignal, before: Loop | None) -> Stepper:
+    name = str(agenda.model.ref)
+    by_schema = agenda.item.recipe.response_schema is not None
+    return Stepper(
+        log=runner.log,
+        model=before.stepper.model if before else agenda.model,
+        system=before.stepper.system if before else _system(agenda),
+        transcript=Transcript(runner.log, name, agenda.item.agent.name, agenda.carryover.turns),
+        runner=runner,
+        spend=runner.spend,
+        stop=stop,
+        temperature=_temperature(agenda.item),
+        last_choice=Only(FINAL_OUTPUT) if by_schema else "none",
+    )
 
 
 def carry_on(loop: Loop, before: Loop) -> None:

@@ -214,7 +214,7 @@ class Spend:
 
     def _out_of_money(self) -> Stopped:
         tightest = self.budget.tightest()
-        ours = tightest is self.budget or tightest.parent is not None
+        ours = any(spend.budget is tightest for spend in self._line())
         whose = "cost_usd" if ours else "of the run's cost"
         return Stopped("max_cost", _over(whose, tightest.limit, tightest.spent))
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from attrs import Factory, define, evolve, frozen
 
-from harness_batch.agents.record import Agent, Command, Equipment, OpeningPart
+from harness_batch.agents.record import Agent, Equipment, OpeningPart
 from harness_batch.config.record import Config
 from harness_batch.errors import Fault, FaultyInput, UsageError
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
-from harness_batch.plan.choice import FREE, Chooser, Wrong, check_overrides
-from harness_batch.plan.digest import Ingredients, item_digest, script_name
+from harness_batch.plan.choice import Chooser, Wrong, check_overrides
+from harness_batch.plan.digest import Digester
 from harness_batch.plan.inputs import (
     Bases,
     DiskFiles,
@@ -28,7 +28,7 @@ from harness_batch.plan.inputs import (
 from harness_batch.plan.item import Item, Plan
 from harness_batch.plan.keys import folder_names, item_key, repo_names
 from harness_batch.plan.matrix import rows
-from harness_batch.plan.opening import called, parts
+from harness_batch.plan.opening import Call, call_of
 from harness_batch.plan.select import select
 from harness_batch.recipe.record import Recipe
 from harness_batch.rules import Rule
@@ -64,7 +64,7 @@ def build_plan(
     chooser = Chooser(config=config, agents=known, cli=cli)
     check_overrides(chooser)
     _check_parameters(sources, cli)
-    planning = _Planning(chooser, default_rules, files or DiskFiles(), kits)
+    planning = _Planning(chooser, default_rules, files or DiskFiles(), kits, Digester(config))
     for (source, given), each in zip(sources, bases, strict=True):
         planning.plan(source, given, each)
     planning.check_keys()
@@ -128,12 +128,11 @@ class _Planning:
     default_rules: tuple[Rule, ...]
     files: RepoFiles
     kits: Mapping[RepoBase, Equipment]
+    digester: Digester
     items: list[Item] = Factory(list)
     faults: list[Fault] = Factory(list)
     origins: list[RecipeSource] = Factory(list)
     """The source of each item."""
-    scripts: dict[str, str] = Factory(dict)
-    """Scripted model file -> its name in digests."""
     limits: dict[tuple[str, Limits], Limits] = Factory(dict)
     """Agent and declared limits -> effective ones: rows of a matrix rarely differ in them."""
 
@@ -169,25 +168,10 @@ class _Planning:
         decided = self._decided(recipe, kit)
         if isinstance(decided, Wrong):
             return decided
-        ingredients = Ingredients(
-            recipe=recipe,
-            params=params,
-            matrix=row,
-            agent=decided.agent,
-            models=tuple(map(self._digest_name, decided.models)),
-            small_model=self._digest_name(decided.small) if decided.small else None,
-            instructions=self.chooser.config.instructions,
-            rules=decided.rules,
-            limits=decided.limits,
-            base_sha=at.base.base_sha,
-            opening=decided.opening,
-            skills=tuple(kit.skills.values()),
-            subagents=_subagents(decided.rules, kit.agents),
-        )
-        return Item(
+        item = Item(
             key=item_key(source.name, row, at.name),
             folder="",
-            digest=item_digest(ingredients),
+            digest="",
             recipe=recipe,
             params=params,
             matrix=row,
@@ -203,29 +187,22 @@ class _Planning:
             equipment=kit,
             refusal=decided.refusal,
         )
+        return evolve(item, digest=self.digester.digest(item))
 
     def _decided(self, recipe: Recipe, kit: Equipment) -> _Decision | Wrong:
         chooser = evolve(self.chooser, agents=kit.agents)
-        command = called(recipe, kit)
-        if isinstance(command, Wrong):
-            return command
-        opening = parts(recipe, command)
-        if isinstance(opening, Wrong):
-            return opening
-        agent = chooser.agent(recipe, command)
+        call = call_of(recipe, kit)
+        if isinstance(call, Wrong):
+            return call
+        agent = chooser.agent(recipe, call.command)
         if isinstance(agent, Wrong):
             return agent
-        return self._filled(recipe, chooser, command, opening, agent)
+        return self._filled(recipe, chooser, call, agent)
 
     def _filled(
-        self,
-        recipe: Recipe,
-        chooser: Chooser,
-        command: Command | None,
-        opening: tuple[OpeningPart, ...],
-        agent: Agent,
+        self, recipe: Recipe, chooser: Chooser, call: Call, agent: Agent
     ) -> _Decision | Wrong:
-        models, small = chooser.models(recipe, agent, command), chooser.small_model(recipe)
+        models, small = chooser.models(recipe, agent, call.command), chooser.small_model(recipe)
         if isinstance(models, Wrong):
             return models
         if isinstance(small, Wrong):
@@ -234,7 +211,7 @@ class _Planning:
         if wrong := chooser.unpriced((*models, *((small,) if small else ())), recipe, limits):
             return wrong
         return _Decision(
-            opening=opening,
+            opening=call.parts,
             agent=agent,
             models=models,
             small=small,
@@ -254,13 +231,6 @@ class _Planning:
         if known not in self.limits:
             self.limits[known] = self.chooser.limits(recipe, agent)
         return self.limits[known]
-
-    def _digest_name(self, ref: ModelRef) -> str:
-        if self.chooser.config.providers[ref.provider].type not in FREE:
-            return str(ref)
-        if ref.model not in self.scripts:
-            self.scripts[ref.model] = script_name(ref.model)
-        return f"{ref.provider}/{self.scripts[ref.model]}"
 
     def check_keys(self) -> None:
         """Two items with one key could not be told apart from night to night."""
@@ -288,10 +258,3 @@ def _named(repos: Sequence[RepoBase]) -> Iterator[_Base]:
     names = repo_names([base.path for base in repos])
     for base, name in zip(repos, names, strict=True):
         yield _Base(base, name)
-
-
-def _subagents(rules: tuple[Rule, ...], agents: Mapping[str, Agent]) -> tuple[Agent, ...]:
-    """Those that some rule may let the session start; too many are no harm in a digest."""
-    if not any(rule.permission == "task" and rule.action == "allow" for rule in rules):
-        return ()
-    return tuple(agents[name] for name in sorted(agents) if agents[name].mode != "primary")

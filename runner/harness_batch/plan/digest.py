@@ -13,11 +13,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from attrs import fields, frozen, has
+from attrs import Factory, define, fields, has
 
-from harness_batch.agents.record import Agent, OpeningPart, Skill
-from harness_batch.limits import Limits
-from harness_batch.messages import JsonObject
+from harness_batch.agents.record import Agent
+from harness_batch.config.record import Config
+from harness_batch.messages import JsonObject, ModelRef
+from harness_batch.plan.choice import FREE
+from harness_batch.plan.item import Item
 from harness_batch.recipe.record import (
     Check,
     Expectations,
@@ -39,54 +41,62 @@ _NOT_OF_THE_RECIPE = {
 """Fields that stand elsewhere in the digest, resolved, or that only say where things lie."""
 
 
-@frozen(kw_only=True)
-class Ingredients:
-    """What goes into a digest."""
+@define
+class Digester:
+    """Digests the items of one plan; scripts of scripted models are read once."""
 
-    recipe: Recipe
-    params: JsonObject
-    matrix: JsonObject
-    agent: Agent
-    models: tuple[str, ...]
-    """Names; a scripted one by its content, see `script_name`."""
-    small_model: str | None
-    instructions: tuple[str, ...]
-    rules: tuple[Rule, ...]
-    limits: Limits
-    base_sha: str | None
-    opening: tuple[OpeningPart, ...] = ()
-    """The template of a command, filled in."""
-    skills: tuple[Skill, ...] = ()
-    subagents: tuple[Agent, ...] = ()
-    """Those that the session may start."""
+    config: Config
+    _scripts: dict[str, str] = Factory(dict)
+    """Scripted model file -> its name in digests."""
+
+    def digest(self, item: Item) -> str:
+        """32 hex digits; the order of keys in objects does not matter."""
+        what: JsonObject = {
+            "form": _FORM,
+            "recipe": item.recipe,
+            "params": item.params,
+            "matrix": item.matrix,
+            "agent": _agent(item.agent),
+            "models": [self._name(model) for model in item.models],
+            "small_model": self._name(item.small_model) if item.small_model else None,
+            "instructions": self.config.instructions,
+            "rules": _words(item.rules),
+            "limits": [item.limits.steps, item.limits.output_tokens],
+            "base": item.base_sha,
+            **_of_equipment(item),
+        }
+        text = json.dumps(what, sort_keys=True, separators=(",", ":"), default=_plain)
+        return blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def _name(self, ref: ModelRef) -> str:
+        if self.config.providers[ref.provider].type not in FREE:
+            return str(ref)
+        if ref.model not in self._scripts:
+            self._scripts[ref.model] = script_name(ref.model)
+        return f"{ref.provider}/{self._scripts[ref.model]}"
 
 
-def item_digest(ingredients: Ingredients) -> str:
-    """32 hex digits; the order of keys in objects does not matter."""
-    what: JsonObject = {
-        "form": _FORM,
-        "recipe": ingredients.recipe,
-        "params": ingredients.params,
-        "matrix": ingredients.matrix,
-        "agent": _agent(ingredients.agent),
-        "models": ingredients.models,
-        "small_model": ingredients.small_model,
-        "instructions": ingredients.instructions,
-        "rules": _words(ingredients.rules),
-        "limits": [ingredients.limits.steps, ingredients.limits.output_tokens],
-        "base": ingredients.base_sha,
-    }
-    if ingredients.opening:
-        what["opening"] = [[type(part).__name__, part] for part in ingredients.opening]
-    if ingredients.skills:
-        what["skills"] = [[s.name, s.description, s.body, s.trusted] for s in ingredients.skills]
-    if ingredients.subagents:
+def _of_equipment(item: Item) -> JsonObject:
+    """What agents, skills and commands add; nothing where there are none."""
+    what: JsonObject = {}
+    if item.opening:
+        what["opening"] = [[type(part).__name__, part] for part in item.opening]
+    if item.equipment.skills:
+        skills = item.equipment.skills.values()
+        what["skills"] = [[s.name, s.description, s.body, s.trusted] for s in skills]
+    if subagents := _subagents(item):
         what["subagents"] = [
-            {**_agent(agent), "model": agent.model, "steps": agent.steps}
-            for agent in ingredients.subagents
+            {**_agent(agent), "model": agent.model, "steps": agent.steps} for agent in subagents
         ]
-    text = json.dumps(what, sort_keys=True, separators=(",", ":"), default=_plain)
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+    return what
+
+
+def _subagents(item: Item) -> list[Agent]:
+    """Those that some rule may let the session start; too many are no harm in a digest."""
+    if not any(rule.permission == "task" and rule.action == "allow" for rule in item.rules):
+        return []
+    agents = item.equipment.agents
+    return [agents[name] for name in sorted(agents) if agents[name].mode != "primary"]
 
 
 def _agent(agent: Agent) -> JsonObject:

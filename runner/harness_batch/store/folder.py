@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness_batch.errors import StorageError, UsageError
 from harness_batch.messages import JsonObject
@@ -32,6 +32,7 @@ _IGNORED: Final = """\
 /locks/
 /*.lock
 """
+_LOCK: Final = "run.lock"
 _BALLAST_BYTES: Final = 1 << 20
 _ORPHAN_SECONDS: Final = 5.0
 """How long a dead runner's children may still hold its lock."""
@@ -80,6 +81,7 @@ class RunFolder:
     """The folder of one run. Nothing is read or made by having one."""
 
     path: Path
+    database_name: str = "run.duckdb"
 
     @classmethod
     def of(cls, harness: Path, run_id: str) -> "RunFolder":
@@ -94,7 +96,7 @@ class RunFolder:
     @property
     def database(self) -> Path:
         """Made from the journal."""
-        return self.path / "run.duckdb"
+        return self.path / self.database_name
 
     @property
     def status(self) -> Path:
@@ -132,7 +134,7 @@ class RunFolder:
 
         Raises: UsageError when another process works on it; StorageError when it cannot be made.
         """
-        lock = self.path / "run.lock"
+        lock = self.path / _LOCK
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -141,6 +143,23 @@ class RunFolder:
         try:
             _claim(self.path, descriptor)
             yield
+        finally:
+            os.close(descriptor)
+
+    def live_view(self) -> "RunFolder":
+        """The folder with a database of its own, for readers of a run that goes on."""
+        return evolve(self, database_name="live.duckdb")
+
+    def is_running(self) -> bool:
+        """Whether another process works in the folder: its database is not ours to replace."""
+        try:
+            descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+            ours = holder == str(os.getpid())
+            return not ours and not try_lock(descriptor, "shared")
         finally:
             os.close(descriptor)
 

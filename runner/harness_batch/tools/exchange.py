@@ -48,4 +48,4 @@ class Exchange:
                 return event
             if event is not h11.NEED_DATA:
                 return "closed"
-            self._connection.receive_data(await self.stream.receive_some(_PIECE))
+            self._connection.receive_data(bytes(await self.stream.receive_some(_PIECE)))

@@ -8,6 +8,7 @@ import trio
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
 from fakes import Pause, Studio, call, finish, text
 from harness_batch.engine.budget import Budget
@@ -162,7 +163,7 @@ FAILING = RetryRule(max_retries=1, checks=("1 fails",))
 
 
 async def test_an_attempt_ends_before_the_next_one_begins(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     run = studio(tmp_path, FAILING)
 
@@ -189,7 +190,7 @@ async def test_an_attempt_ends_before_the_next_one_begins(
 
 
 async def test_a_conversation_that_begins_again_sends_what_the_first_one_sent(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     (tmp_path / "AGENTS.md").write_text("Be kind.\n")
     run = studio(tmp_path, FAILING)
@@ -209,7 +210,7 @@ async def test_a_conversation_that_begins_again_sends_what_the_first_one_sent(
 
 
 async def test_reset_comes_before_the_next_attempt_works(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     run = studio(tmp_path, evolve(FAILING, reset=True))
 
@@ -220,7 +221,7 @@ async def test_reset_comes_before_the_next_attempt_works(
 
 @pytest.mark.parametrize("reason", ["interrupted", "max_failures"])
 async def test_a_stop_between_two_attempts_cancels_the_session(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock, reason: str
+    tmp_path: Path, autojump_clock: MockClock, reason: str
 ) -> None:
     run = studio(tmp_path, evolve(FAILING, on_failure="100"))
 
@@ -236,7 +237,7 @@ async def test_a_stop_between_two_attempts_cancels_the_session(
 
 
 async def test_the_sessions_time_goes_over_all_attempts_and_on_failure(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     rule = evolve(FAILING, max_retries=100, on_failure="10")
     run = studio(tmp_path, rule, limits=Limits(steps=50, seconds=35))
@@ -250,7 +251,7 @@ async def test_the_sessions_time_goes_over_all_attempts_and_on_failure(
 
 
 async def test_each_attempt_has_its_own_time_and_waits_do_not_count_as_work(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     run = studio(tmp_path, FAILING)
     run.model.script = [(ReplyStarted(200), Pause(5), *text("Done."), finish()), DONE]
@@ -263,9 +264,7 @@ async def test_each_attempt_has_its_own_time_and_waits_do_not_count_as_work(
     assert second.working_s == pytest.approx(1, abs=0.01)
 
 
-async def test_denials_count_over_all_attempts(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_denials_count_over_all_attempts(tmp_path: Path, autojump_clock: MockClock) -> None:
     run = studio(tmp_path, FAILING)
     run.recipe["on_denial"] = 2
     denied = (ReplyStarted(200), *call(1, arguments='{"pattern": "no"}'), finish("tool_calls"))
@@ -279,7 +278,7 @@ async def test_denials_count_over_all_attempts(
 
 @pytest.mark.parametrize("arguments", ['{"n": "x"}', "{", '{"nonsense": 1}'])
 async def test_a_hidden_tool_is_denied_whatever_else_is_wrong_with_the_call(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock, arguments: str
+    tmp_path: Path, autojump_clock: MockClock, arguments: str
 ) -> None:
     run = Studio(
         tmp_path, [(ReplyStarted(200), *call(1, arguments=arguments), finish("tool_calls"))]

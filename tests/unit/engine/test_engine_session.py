@@ -1,5 +1,6 @@
 """One attempt on a clock that jumps: streams, tools, retries, stops, and what is always true."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,7 +32,7 @@ from harness_batch.events import (
     ToolCallFinished,
 )
 from harness_batch.limits import Limits
-from harness_batch.messages import Failed, TokenUsage, ToolUse
+from harness_batch.messages import Failed, JsonObject, TokenUsage, ToolUse
 from harness_batch.models.protocol import (
     ReplyStarted,
     TextDelta,
@@ -42,6 +43,8 @@ from harness_batch.models.protocol import (
     ToolInputStart,
 )
 from harness_batch.recipe.record import Check
+from harness_batch.rules import Ask
+from harness_batch.tools.protocol import ToolContext
 
 STARTED = ReplyStarted(200, "rsp_1", "m", usage=TokenUsage(input=70, output=1))
 WORKING: Said = (STARTED, *call(1, arguments='{"seconds": 100}'), finish("tool_calls"))
@@ -307,6 +310,27 @@ async def test_a_bug_in_a_tool_ends_the_session_errored_with_all_rows_closed(
     assert (ended.status, ended.reason) == ("errored", "internal")
     assert b"RuntimeError: a bug in the tool" in studio.written["traceback.txt"]
     assert faults(studio.log, 1) == []
+
+
+class Modest(FakeTool):
+    """Asks for nothing, though it names a permission."""
+
+    def asks(self, arguments: JsonObject, context: ToolContext) -> Sequence[Ask]:
+        del arguments, context
+        return ()
+
+
+async def test_a_call_that_asks_for_nothing_runs_only_where_its_tool_needs_no_permission(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    needy = Studio(tmp_path, [working(1)], tool=Modest(permission="bash"))
+    free = Studio(tmp_path, [working(1)], tool=Modest(permission=""))
+
+    await needy.run()
+    await free.run()
+
+    assert (len(needy.tool.ran), len(free.tool.ran)) == (0, 1)
+    assert [event.call.status for event in needy.log.of(ToolCallFinished)] == ["denied"]
 
 
 @pytest.mark.parametrize("at", [3, 5, 8, 11, 14])

@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.agents.record import Agent
+from harness_batch.config.record import Config, ProviderSettings
 from harness_batch.limits import Limits
-from harness_batch.plan.digest import Ingredients, item_digest, script_name
+from harness_batch.messages import ModelRef
+from harness_batch.plan.digest import Digester, script_name
+from harness_batch.plan.item import Item
 from harness_batch.plan.keys import folder_names, item_key, repo_names
 from harness_batch.recipe.record import Check, Expectations, Recipe, WorkspaceWish
 from harness_batch.rules import Rule
@@ -72,18 +75,32 @@ RECIPE = Recipe(
     response_schema={"type": "object", "properties": {"a": {}, "b": {}}},
     checks=(Check(name="t", run="pytest"),),
 )
-WHOLE = Ingredients(
+WHOLE = Item(
+    key="do",
+    folder="do",
+    digest="",
+    repo="/r",
+    ref="HEAD",
     recipe=RECIPE,
     params={"p": 1, "q": "x"},
     matrix={"m": False},
     agent=Agent(name="build", prompt="You build."),
-    models=("anthropic/a", "openai/b"),
-    small_model=None,
-    instructions=("style.md",),
+    models=(ModelRef("anthropic", "a"), ModelRef("openai", "b")),
     rules=(Rule("bash", "*", "deny", "default"), Rule("bash", "ls", "allow", "recipe:x:3")),
     limits=Limits(steps=50, output_tokens=8000, seconds=1800),
     base_sha="1" * 40,
 )
+CONFIG = Config(
+    providers={
+        "anthropic": ProviderSettings(name="anthropic", type="anthropic"),
+        "openai": ProviderSettings(name="openai", type="openai-chat"),
+    },
+    instructions=("style.md",),
+)
+
+
+def item_digest(item: Item, config: Config = CONFIG) -> str:
+    return Digester(config).digest(item)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +119,8 @@ WHOLE = Ingredients(
         evolve(WHOLE, matrix={"m": 0}),
         evolve(WHOLE, agent=evolve(WHOLE.agent, prompt="You plan.")),
         evolve(WHOLE, agent=evolve(WHOLE.agent, temperature=1.0)),
-        evolve(WHOLE, models=("openai/b", "anthropic/a")),
-        evolve(WHOLE, small_model="a/b"),
-        evolve(WHOLE, instructions=()),
+        evolve(WHOLE, models=WHOLE.models[::-1]),
+        evolve(WHOLE, small_model=ModelRef("openai", "b")),
         evolve(WHOLE, rules=WHOLE.rules[::-1]),
         evolve(WHOLE, rules=WHOLE.rules[:1]),
         evolve(WHOLE, limits=evolve(WHOLE.limits, steps=51)),
@@ -112,7 +128,7 @@ WHOLE = Ingredients(
         evolve(WHOLE, base_sha=None),
     ],
 )
-def test_each_ingredient_changes_the_digest(changed: Ingredients) -> None:
+def test_each_ingredient_changes_the_digest(changed: Item) -> None:
     assert item_digest(changed) != item_digest(WHOLE)
 
 
@@ -133,9 +149,13 @@ def test_each_ingredient_changes_the_digest(changed: Ingredients) -> None:
         evolve(WHOLE, limits=evolve(WHOLE.limits, seconds=1, cost_usd=Decimal(1), tokens=5)),
     ],
 )
-def test_what_does_not_change_the_answer_keeps_the_digest(alike: Ingredients) -> None:
+def test_what_does_not_change_the_answer_keeps_the_digest(alike: Item) -> None:
     assert item_digest(alike) == item_digest(WHOLE)
     assert re.fullmatch("[0-9a-f]{32}", item_digest(WHOLE))
+
+
+def test_instruction_files_of_the_configuration_change_the_digest() -> None:
+    assert item_digest(WHOLE, evolve(CONFIG, instructions=())) != item_digest(WHOLE)
 
 
 def test_equal_amounts_of_money_are_equal_in_the_digest() -> None:

@@ -1,5 +1,6 @@
 """Templates: what they see, what they cannot do, and that they always end."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -241,3 +242,24 @@ def test_a_value_never_changes_the_shape_of_the_document(tmp_path: Path, value: 
     assert [check.run for check in recipe.checks] == [f"echo {value}"]
     assert shape(recipe.response_schema) == shape(source.document["response"]["json_schema"])
     assert (recipe.models, recipe.permissions) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("prompt", "command"),
+    [
+        ("/fix {{ v }}", "fix"),
+        ("/fix", "fix"),
+        ("/fix-it\n  {{ v }}", "fix-it"),
+        ("{{ v }}", None),
+        ("/{{ v }}", None),
+        ("/fix{{ v }}", None),
+        ("/usr/bin/x fails: {{ v }}", None),
+        ("Do /fix {{ v }}", None),
+    ],
+)
+def test_only_the_file_itself_calls_a_command(
+    prompt: str, command: str | None, tmp_path: Path
+) -> None:
+    declared = "parameters: [{key: v}]\n" if "{{" in prompt else ""
+    text = f"prompt: {json.dumps(prompt)}\n{declared}"
+    assert recipe_of(tmp_path, text, v="/evil !`id`").command == command
