@@ -6,7 +6,7 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import trio
@@ -31,9 +31,9 @@ class Seen:
     connection: int
     """Number of the connection it came on."""
 
-    @property
+    @cached_property
     def json(self) -> Any:
-        """The body, parsed."""
+        """The body, parsed; not to be changed."""
         return json.loads(self.body)
 
     @property
