@@ -44,6 +44,7 @@ class FakeChildSessions:
     """`begun ID`, `ended ID STATUS`, in order."""
 
     def agents(self, parent: Item) -> Mapping[str, str]:
+        del parent
         return AGENTS
 
     def of_agent(self, parent: Item, agent: str, prompt: str) -> Item | str:

@@ -23,6 +23,7 @@ from attrs import Factory, field, frozen
 
 from wire import Call, Reply, Say, Seen, Usage, serve
 from wire.script import Script
+from wire.server import Chooser
 
 Form = Literal["anthropic", "openai-chat"]
 FORMS: tuple[Form, ...] = ("anthropic", "openai-chat")
@@ -34,6 +35,8 @@ CANARY = "canary-7f3a9c51e2-not-for-files"
 """A secret of the runner's environment that has nothing to do with providers."""
 PRICES = {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}
 """US dollars per million tokens."""
+SMALL_PRICES = {"input": 1.0, "output": 2.0, "cache_read": 0.1, "cache_write": 1.25}
+"""Of small models."""
 PATIENCE_SECONDS = 180
 """A run that takes longer hangs."""
 
@@ -97,7 +100,7 @@ class Job:
     """One conversation: a recipe, a provider and a model, all named `name`."""
 
     name: str
-    script: Script
+    script: Script | Chooser
     form: Form = "anthropic"
     recipe: Mapping[str, Any] = Factory(dict)
     """In place of keys of MAIN_RECIPE; None takes a key out."""
@@ -106,6 +109,9 @@ class Job:
     model: Mapping[str, Any] = Factory(lambda: {"context": 200_000, "output": 8000, "cost": PRICES})
     known: bool = True
     """The server knows the model."""
+    small: Chooser | None = None
+    """What the small model says that summarises; None: the model itself does."""
+    small_model: Mapping[str, Any] = Factory(lambda: {"context": 200_000, "cost": SMALL_PRICES})
 
 
 @frozen(kw_only=True)
@@ -249,13 +255,17 @@ class Bench:
         """The recipe's file, and the job's entry under `provider`."""
         recipe = {"name": job.name, "model": f"{job.name}/{job.name}", **MAIN_RECIPE, **job.recipe}
         recipe = {key: value for key, value in recipe.items() if value is not None}
+        models = {job.name: job.model}
+        if job.small is not None:
+            recipe |= {"small_model": f"{job.name}/{job.name}-small"}
+            models |= {f"{job.name}-small": job.small_model}
         path = self.folder / "recipes" / f"{job.name}.json"
         path.write_text(json.dumps(recipe), encoding="utf-8")
         provider = {
             "type": job.form,
             "base_url": url if job.form == "anthropic" else f"{url}/v1",
             "api_key": "{env:WIRE_KEY}",
-            "models": {job.name: job.model},
+            "models": models,
             **job.provider,
         }
         return path, provider
@@ -288,6 +298,7 @@ def carry_out(
 
 async def _carry_out(bench: Bench, jobs: Sequence[Job], arguments: Sequence[str]) -> Ran:
     scripts = {job.name: job.script for job in jobs if job.known}
+    scripts |= {f"{job.name}-small": job.small for job in jobs if job.small is not None}
     async with serve(scripts, key=KEY) as server:
         written = [bench.write_job(job, server.anthropic_url) for job in jobs]
         config = bench.folder / "config.json"

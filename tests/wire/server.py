@@ -6,7 +6,7 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import trio
@@ -31,9 +31,9 @@ class Seen:
     connection: int
     """Number of the connection it came on."""
 
-    @property
+    @cached_property
     def json(self) -> Any:
-        """The body, parsed."""
+        """The body, parsed; not to be changed."""
         return json.loads(self.body)
 
     @property
@@ -48,7 +48,7 @@ class Seen:
 
 
 Chooser = Callable[[Seen], Answer]
-Scripts = Mapping[str, Script]
+Scripts = Mapping[str, Script | Chooser]
 """A script for each model: many conversations at once; what is not in it is an unknown model."""
 
 
@@ -132,6 +132,8 @@ class Server:
         if callable(self.answer):
             return self.answer(seen)
         script = self.answer[seen.model] if isinstance(self.answer, Mapping) else self.answer
+        if callable(script):
+            return script(seen)
         step = seen.step
         if step >= len(script):
             return Reply(Say("Nothing more to do."))

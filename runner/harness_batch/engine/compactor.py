@@ -72,8 +72,7 @@ class Compactor:
         return await self._summarise(overflow)
 
     async def _summarise(self, overflow: ContextOverflow | None) -> Ending | None:
-        info = self.stepper.model.info
-        usable = None if info.context is None else info.context - self._reply_room()
+        usable = self._usable(overflowed=overflow is not None)
         parts = cut(self.transcript.turns, usable, self.spend.tokens_per_byte)
         if len(parts.head) <= 1:
             return None if overflow is None else _hopeless(overflow)
@@ -108,9 +107,19 @@ class Compactor:
     def _is_full(self, tokens: int | None) -> bool:
         """`tokens` of the next request; None: nothing was reported, an estimate has to do."""
         if tokens is None:
-            size = self.transcript.size + self.stepper.fixed_size
-            tokens = int(self.spend.tokens_per_byte * size)
+            tokens = self._estimate()
         return is_full(tokens, self.stepper.model.info, self._reply_room())
+
+    def _estimate(self) -> int:
+        """Tokens of the whole request."""
+        size = self.transcript.size + self.stepper.fixed_size
+        return int(self.spend.tokens_per_byte * size)
+
+    def _usable(self, *, overflowed: bool) -> int | None:
+        """The window beside the reply. It is smaller than a request that was too long for it."""
+        context = self.stepper.model.info.context
+        known = [] if context is None else [context - self._reply_room()]
+        return min((*known, *((self._estimate(),) if overflowed else ())), default=None)
 
     def _most_bytes(self) -> int:
         info = self.summariser.model.info

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import Factory, define, evolve, frozen
 
-from harness_batch.agents.record import Agent, Command, Equipment, OpeningPart
+from harness_batch.agents.record import Agent, Equipment, OpeningPart
 from harness_batch.config.record import Config
 from harness_batch.errors import Fault, FaultyInput, UsageError
 from harness_batch.limits import Limits
@@ -28,7 +28,7 @@ from harness_batch.plan.inputs import (
 from harness_batch.plan.item import Item, Plan
 from harness_batch.plan.keys import folder_names, item_key, repo_names
 from harness_batch.plan.matrix import rows
-from harness_batch.plan.opening import called, parts
+from harness_batch.plan.opening import Call, call_of
 from harness_batch.plan.select import select
 from harness_batch.recipe.record import Recipe
 from harness_batch.rules import Rule
@@ -191,26 +191,18 @@ class _Planning:
 
     def _decided(self, recipe: Recipe, kit: Equipment) -> _Decision | Wrong:
         chooser = evolve(self.chooser, agents=kit.agents)
-        command = called(recipe, kit)
-        if isinstance(command, Wrong):
-            return command
-        opening = parts(recipe, command)
-        if isinstance(opening, Wrong):
-            return opening
-        agent = chooser.agent(recipe, command)
+        call = call_of(recipe, kit)
+        if isinstance(call, Wrong):
+            return call
+        agent = chooser.agent(recipe, call.command)
         if isinstance(agent, Wrong):
             return agent
-        return self._filled(recipe, chooser, command, opening, agent)
+        return self._filled(recipe, chooser, call, agent)
 
     def _filled(
-        self,
-        recipe: Recipe,
-        chooser: Chooser,
-        command: Command | None,
-        opening: tuple[OpeningPart, ...],
-        agent: Agent,
+        self, recipe: Recipe, chooser: Chooser, call: Call, agent: Agent
     ) -> _Decision | Wrong:
-        models, small = chooser.models(recipe, agent, command), chooser.small_model(recipe)
+        models, small = chooser.models(recipe, agent, call.command), chooser.small_model(recipe)
         if isinstance(models, Wrong):
             return models
         if isinstance(small, Wrong):
@@ -219,7 +211,7 @@ class _Planning:
         if wrong := chooser.unpriced((*models, *((small,) if small else ())), recipe, limits):
             return wrong
         return _Decision(
-            opening=opening,
+            opening=call.parts,
             agent=agent,
             models=models,
             small=small,

@@ -15,6 +15,7 @@ from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.plan.choice import DEFAULT_AGENT, Chooser, Wrong
 from harness_batch.plan.item import Item
+from harness_batch.plan.opening import call_of
 from harness_batch.recipe.record import Expectations, Recipe, SubRecipe
 from harness_batch.rules import Rule
 
@@ -40,8 +41,10 @@ class ChildItems:
             parent.recipe,
             prompt=prompt,
             instructions="",
+            command=None,
             agent=name,
             models=(),
+            small_model=None,
             temperature=None,
             limits=Limits(),
             context=(),
@@ -61,7 +64,10 @@ class ChildItems:
             recipe = sub.source.rendered(params)
         except FaultyInput as error:
             return Wrong("; ".join(fault.message for fault in error.faults), "sub_recipes")
-        name = recipe.agent or DEFAULT_AGENT
+        call = call_of(recipe, parent.equipment)
+        if isinstance(call, Wrong):
+            return Wrong(call.message, "sub_recipes")
+        name = recipe.agent or (call.command and call.command.agent) or DEFAULT_AGENT
         agent = parent.equipment.agents.get(name)
         if agent is None:
             return Wrong(f"unknown agent {name!r}", "agent")
@@ -75,8 +81,10 @@ class ChildItems:
             # Putting the workspace back would throw the parent's own work away.
             retry=recipe.retry and evolve(recipe.retry, reset=False),
         )
+        if call.command and call.command.model and not framed.models:
+            framed = evolve(framed, models=(call.command.model,))
         item = self._item(parent, framed, agent, recipe.permissions)
-        return item if isinstance(item, Wrong) else evolve(item, params=params)
+        return item if isinstance(item, Wrong) else evolve(item, params=params, opening=call.parts)
 
     def _item(
         self, parent: Item, recipe: Recipe, agent: Agent, own: Iterable[Rule]
@@ -84,9 +92,13 @@ class ChildItems:
         models = self._models(parent, recipe, agent)
         if isinstance(models, Wrong):
             return models
+        small = self.chooser.small_model(recipe) if recipe.small_model else parent.small_model
+        if isinstance(small, Wrong):
+            return small
+        used = (*models, *((small,) if small else ()))
         limits = parent.limits.lowest(Limits(steps=agent.steps)).lowest(recipe.limits)
-        wrong = self.chooser.unpriced(models, recipe, limits)
-        refusal = self.chooser.refusal(models, agent, recipe)
+        wrong = self.chooser.unpriced(used, recipe, limits)
+        refusal = self.chooser.refusal(used, agent, recipe)
         if wrong is not None or refusal is not None:
             return wrong or Wrong(str(refusal), NOT_GRANTED)
         # Setting up was the parent's business.
@@ -99,7 +111,8 @@ class ChildItems:
             opening=(),
             agent=agent,
             models=models,
-            rules=_stack(parent.rules, agent.rules, own),
+            small_model=small,
+            rules=_stack(parent.rules, agent.granted, own),
             limits=limits,
         )
 

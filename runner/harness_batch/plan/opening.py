@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from attrs import frozen
+
 from harness_batch.agents.commands import Unfit, opening
 from harness_batch.agents.record import Agent, Command, Equipment, OpeningPart
 from harness_batch.plan.choice import Wrong
@@ -12,10 +14,18 @@ BUNDLED = ("build", "explore", "plan", "review")
 """Agents that grant nothing, whoever names them."""
 
 
-def called(recipe: Recipe, equipment: Equipment) -> Command | Wrong | None:
-    """The command; None when the prompt calls none."""
+@frozen
+class Call:
+    """The command that a prompt calls, and the prompt taken apart; nothing when it calls none."""
+
+    command: Command | None = None
+    parts: tuple[OpeningPart, ...] = ()
+
+
+def call_of(recipe: Recipe, equipment: Equipment) -> Call | Wrong:
+    """The recipe's call of a command."""
     if recipe.command is None:
-        return None
+        return Call()
     command = equipment.commands.get(recipe.command)
     if command is None:
         known = ", ".join(f"/{name}" for name in equipment.commands) or "none"
@@ -31,16 +41,9 @@ def called(recipe: Recipe, equipment: Equipment) -> Command | Wrong | None:
             " is yours: say `agent:` in the recipe, or --trust-repo",
             "prompt",
         )
-    return command
-
-
-def parts(recipe: Recipe, command: Command | None) -> tuple[OpeningPart, ...] | Wrong:
-    """The prompt taken apart; empty without a command."""
-    if command is None:
-        return ()
     arguments = recipe.prompt.lstrip().removeprefix(f"/{command.name}")
     found = opening(command, arguments)
-    return Wrong(found.reason, "prompt") if isinstance(found, Unfit) else found
+    return Wrong(found.reason, "prompt") if isinstance(found, Unfit) else Call(command, found)
 
 
 def _grants(agents: Mapping[str, Agent], name: str | None) -> bool:

@@ -29,8 +29,10 @@ TOOL_NAMES = (
 )
 """Names that tools of the house have, or will have."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NO_EFFECT = ("workspace", "patch", "env", "retry", "cache")
-_NO_EFFECT_OF_EXPECT = ("patch", "max_files", "touches")
+_NO_EFFECT: tuple[Trail, ...] = (
+    *(("workspace",), ("patch",), ("env",), ("cache",), ("retry", "reset")),
+    *(("expect", "patch"), ("expect", "max_files"), ("expect", "touches")),
+)
 _TYPES = {"number": "number", "boolean": "boolean"}
 
 
@@ -176,10 +178,9 @@ class SubRecipes:
             message = "a sub-recipe runs in the sandbox of the recipe that uses it"
             told = f"{message}: declare the same `sandbox` there"
             yield Fault(opened.file, *opened.place("sandbox"), told)
-        idle: list[Trail] = [(key,) for key in _NO_EFFECT if key in document]
-        expect = document.get("expect", {})
-        idle += [("expect", key) for key in _NO_EFFECT_OF_EXPECT if key in expect]
-        for trail in idle:
+        for trail in _NO_EFFECT:
+            if not _says(document, trail):
+                continue
             message = f"`{dotted(trail)}` has no effect in a sub-recipe: its parent's counts"
             yield Fault(opened.file, *opened.place(*trail), message, "warning")
 
@@ -214,6 +215,15 @@ def content_hash(document: JsonObject, below: list[str]) -> str:
     """Of a recipe with all that it uses, in hex."""
     text = json.dumps([document, below], sort_keys=True, default=str)
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _says(document: JsonObject, trail: Trail) -> bool:
+    value: Json = document
+    for step in trail:
+        if step not in value:
+            return False
+        value = value[step]
+    return True
 
 
 def _is_required(parameter: Parameter) -> bool:

@@ -1,5 +1,6 @@
 -- The columns of `session` that are sums of its own rows: right whatever the journal's end was.
--- A step is a model reply that stands: one that broke off before a tool ran has no finish reason.
+-- A step is a model reply that stands: one that broke off before a tool ran has no finish reason,
+-- and a summary of the conversation is none.
 -- Cost is the sum of what is priced, NULL when no call is, 0 when there was no call.
 UPDATE session SET
     started_at = coalesce(session.started_at, total.started_at),
@@ -31,7 +32,14 @@ FROM (
     LEFT JOIN (
         SELECT session_id, count(*) AS steps
         FROM message
-        WHERE role = 'assistant' AND finish_reason IS NOT NULL
+        WHERE
+            role = 'assistant'
+            AND finish_reason IS NOT NULL
+            AND message_id NOT IN (
+                SELECT message_id
+                FROM model_call
+                WHERE purpose <> 'step' AND message_id IS NOT NULL
+            )
         GROUP BY session_id
     ) AS r USING (session_id)
     LEFT JOIN (
