@@ -443,6 +443,7 @@ def _item(number: int, part: Part) -> Item:
         prompt="Do it.",
         on_denial=part.on_denial,
         checks=checks,
+        retry=part.retry,
         response_schema={"type": "object"} if part.schema else None,
     )
     return Item(
