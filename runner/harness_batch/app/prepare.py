@@ -72,19 +72,8 @@ def prepare(inputs: Inputs) -> Prepared:
     child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
-    plan = evolve(
-        plan,
-        warnings=tuple(
-            dict.fromkeys(
-                (
-                    *plan.warnings,
-                    *library.warnings,
-                    *_lint(plan.items),
-                    *child_faults(plan.items, child_items),
-                )
-            )
-        ),
-    )
+    told = (*library.warnings, *_lint(plan.items), *child_faults(plan.items, child_items))
+    plan = evolve(plan, warnings=tuple(dict.fromkeys((*plan.warnings, *told))))
     return Prepared(
         plan=plan,
         config=config,
