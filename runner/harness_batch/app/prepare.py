@@ -72,10 +72,10 @@ def prepare(inputs: Inputs) -> Prepared:
     child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
-    told = (*library.warnings, *_lint(plan.items), *child_faults(plan.items, child_items))
-    plan = evolve(plan, warnings=tuple(dict.fromkeys((*plan.warnings, *told))))
+    linted = (*_lint(plan.items), *child_faults(plan.items, child_items))
+    warnings = dict.fromkeys((*plan.warnings, *library.warnings, *linted))
     return Prepared(
-        plan=plan,
+        plan=evolve(plan, warnings=tuple(warnings)),
         config=config,
         repositories=repositories,
         notes=library.notes,
