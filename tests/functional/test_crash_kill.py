@@ -277,3 +277,19 @@ async def test_a_run_is_resumed_by_its_id(stage: Stage) -> None:
     again = await stage.call("run", recipe, "--resume", folder.name, "--json")
     assert again.code == 0, again.err
     assert again.json()["run_id"] == folder.name
+
+
+async def test_killed_between_two_attempts_the_retry_is_still_made(stage: Stage) -> None:
+    flag = stage.root / "flag"
+    check = {"type": "shell", "command": f"test -e {flag}"}
+    recipe = stage.recipe(retry={"max_retries": 1, "checks": [check]})
+    stage.script(says("done"))
+    assert (await stage.call(*stage.in_out(recipe))).code == 1
+    lines = stage.journal.read_bytes().splitlines(keepends=True)
+    first = next(n for n, line in enumerate(lines, 1) if b'"type":"session_finished"' in line)
+    stage.journal.write_bytes(b"".join(lines[:first]))
+    flag.touch()
+    again = await stage.call(*stage.in_out(recipe, "--resume", "last"))
+    assert again.code == 0, again.err
+    assert stage.statuses() == {"work": ("passed", None, 2)}
+    stage.database_is_the_journal()

@@ -4,7 +4,7 @@ import json
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import Factory, frozen
@@ -347,7 +347,14 @@ def in_words_of(form: Form, script: Script) -> Script:
 def carried_out(folder: Path, troubles: Mapping[str, Trouble], *arguments: str) -> Ran:
     jobs = [trouble.job(name, form) for name, trouble in troubles.items() for form in trouble.forms]
     jobs = [
-        Job(j.name, in_words_of(j.form, j.script), j.form, j.recipe, j.provider, known=j.known)
+        Job(
+            j.name,
+            in_words_of(j.form, cast("Script", j.script)),
+            j.form,
+            j.recipe,
+            j.provider,
+            known=j.known,
+        )
         for j in jobs
     ]
     return carry_out(folder, jobs, *arguments)

@@ -35,6 +35,25 @@ def ci_job(environ: Mapping[str, str]) -> CiJob:
     return CiJob()
 
 
+_REVIEW_BASES = (
+    ("GITHUB_BASE_REF", "origin/{}"),
+    ("CI_MERGE_REQUEST_DIFF_BASE_SHA", "{}"),
+    ("BITBUCKET_PR_DESTINATION_COMMIT", "{}"),
+    ("BUILDKITE_PULL_REQUEST_BASE_BRANCH", "origin/{}"),
+    ("CHANGE_TARGET", "origin/{}"),
+    ("SYSTEM_PULLREQUEST_TARGETBRANCH", "origin/{}"),
+)
+"""Variable that names what a change under review is to be merged into, and the ref it means."""
+
+
+def review_base(environ: Mapping[str, str]) -> str | None:
+    """The ref that a pull or merge request is against; None when this is no job of one."""
+    for name, form in _REVIEW_BASES:
+        if value := environ.get(name):
+            return form.format(value.removeprefix("refs/heads/"))
+    return None
+
+
 def _github_url(environ: Mapping[str, str]) -> str | None:
     parts = [environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID")]
     return "{}/{}/actions/runs/{}".format(*parts) if all(parts) else None

@@ -70,12 +70,12 @@ def prepare(inputs: Inputs) -> Prepared:
         files=GitFiles(repositories),
     )
     child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
-    warnings = (*plan.warnings, *_lint(plan.items), *child_faults(plan.items, child_items))
-    plan = evolve(plan, warnings=tuple(dict.fromkeys(warnings)))
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
+    linted = (*_lint(plan.items), *child_faults(plan.items, child_items))
+    warnings = dict.fromkeys((*plan.warnings, *library.warnings, *linted))
     return Prepared(
-        plan=plan,
+        plan=evolve(plan, warnings=tuple(warnings)),
         config=config,
         repositories=repositories,
         notes=library.notes,

@@ -159,8 +159,10 @@ def reusable(
     for item in items:
         session = earlier.sessions.get(item.key)
         if session is not None and session.item_digest == item.digest and _stands(session, rerun):
-            kept.append(session)
-            continue
+            between = session.status == "failed" and item.key in earlier.unannounced
+            if not (between and item.recipe.retry is not None):  # cut off before the retry it had
+                kept.append(session)
+                continue
         again.append(item)
         if session is not None:
             begun = earlier.attempts.get(session.session_id, 0)

@@ -1,7 +1,8 @@
 """What comes along with the user and with a repository: agents, skills, commands and notes.
 
 Of a repository all of it is read from the commit that sessions start from, never from the
-checkout: neither uncommitted files nor an agent at work can change what a session is told.
+checkout: neither uncommitted files nor an agent at work can change what a session is told. In a job
+of a pull request it is the commit that the request is against, so that it cannot bring its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +13,16 @@ from attrs import Factory, define, frozen
 from harness_batch.agents.equipment import equip
 from harness_batch.agents.record import Equipment
 from harness_batch.agents.shelf import DiskShelf, Shelf
+from harness_batch.app.ci import review_base
 from harness_batch.app.options import Inputs
 from harness_batch.config.record import Config
 from harness_batch.engine.project_files import project_notes, standing_instructions
 from harness_batch.engine.prompt import ProjectFile
-from harness_batch.errors import GitError
+from harness_batch.errors import Fault, GitError
 from harness_batch.plan.inputs import RepoBase
 from harness_batch.plan.item import Item
 from harness_batch.workspace.base_files import BaseFile, BaseFiles
-from harness_batch.workspace.repository import Repository
+from harness_batch.workspace.repository import Repository, resolve_base
 
 FOLDER = ".harness"
 
@@ -100,6 +102,8 @@ class Library:
     config: Config
     repositories: Mapping[str, Repository]
     """By path; those of the bases that are asked for."""
+    warnings: dict[Fault, None] = Factory(dict)
+    """What was left out."""
     _equipment: dict[tuple[str, str | None], Equipment] = Factory(dict)
     _notes: dict[tuple[str, str | None, str], tuple[ProjectFile, ...]] = Factory(dict)
 
@@ -130,4 +134,15 @@ class Library:
         return self._notes[key]
 
     def _files(self, path: str, sha: str | None) -> BaseFiles:
-        return BaseFiles(self.repositories[path], sha)
+        """Of what the session starts from; of a change under review of what it is against."""
+        repository = self.repositories[path]
+        against = None if self.inputs.trust_repo else review_base(self.inputs.environ)
+        if against is None or not self.inputs.cwd.resolve().is_relative_to(repository.path):
+            return BaseFiles(repository, sha)
+        try:
+            return BaseFiles(repository, resolve_base(repository, against))
+        except GitError as error:
+            told = f"agents, skills, commands and notes of the repository are left out: {error}"
+            fault = Fault(repository.path, 0, 0, f"{told} (a change under review)", "warning")
+            self.warnings[fault] = None
+            return BaseFiles(repository, None)

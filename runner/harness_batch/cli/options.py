@@ -124,7 +124,9 @@ def input_options(command: Function) -> Function:
             help="One more configuration file; wins over the others.",
         ),
         option(
-            "--trust-repo", is_flag=True, help="Take the repository's own harness.jsonc like yours."
+            "--trust-repo",
+            is_flag=True,
+            help="Take the repository's harness.jsonc, agents, skills and commands like yours.",
         ),
         option(
             "--no-repo-config",
@@ -132,7 +134,7 @@ def input_options(command: Function) -> Function:
             flag_value=False,
             default=True,
             type=bool,
-            help="Leave the repository's harness.jsonc out.",
+            help="Leave the repository's harness.jsonc, agents, skills and commands out.",
         ),
     )
     for decorator in reversed(decorators):

@@ -71,8 +71,6 @@ class ChildItems:
         agent = parent.equipment.agents.get(name)
         if agent is None:
             return Wrong(f"unknown agent {name!r}", "agent")
-        if command is not None and command.model and not recipe.models:
-            recipe = evolve(recipe, models=(command.model,))
         framed = evolve(
             recipe,
             expect=evolve(recipe.expect, patch=None, max_files=None, touches=()),
