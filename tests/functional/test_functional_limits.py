@@ -126,7 +126,12 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         for job in (
             Job(f"output.{form}", spendthrift, form, limited(output_tokens=500)),
             Job(f"short.{form}", spendthrift, form, limited(cost_usd=0.05, output_tokens=8000)),
-            Job(f"short-tokens.{form}", spendthrift, form, limited(tokens=12_000, output_tokens=8000)),
+            Job(
+                f"short-tokens.{form}",
+                spendthrift,
+                form,
+                limited(tokens=12_000, output_tokens=8000),
+            ),
             Job(f"over.{form}", liar, form, limited(tokens=40_000, cost_usd=0.1)),
         )
     ]
