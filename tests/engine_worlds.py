@@ -218,7 +218,7 @@ WORLDS = st.builds(
     World,
     parts=st.lists(PARTS, min_size=1, max_size=3).map(tuple),
     jobs=st.integers(1, 3),
-    max_cost=maybe(st.sampled_from([Decimal("0.002"), Decimal("0.02"), Decimal("0.2")])),
+    max_cost=st.sampled_from([None, None, Decimal("0.02"), Decimal("0.2")]),
     max_failures=maybe(st.integers(1, 2)),
     stop=maybe(
         st.tuples(
