@@ -25,6 +25,7 @@ from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
+from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.parameter_file import read_parameters
 from harness_batch.recipe.places import find_recipe
 from harness_batch.rules import Rule
@@ -155,9 +156,9 @@ def _repo_words(inputs: Inputs) -> Iterable[str]:
 
 def _listed(file: Path) -> Iterable[str]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--repo @{file}: cannot be read: {error}") from error
+        lines = read_small_text(file).splitlines()
+    except FaultyInput as error:
+        raise UsageError(f"--repo @{error}") from error
     stripped = (line.strip() for line in lines)
     return [line for line in stripped if line and not line.startswith("#")]
 
