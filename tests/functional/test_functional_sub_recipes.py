@@ -189,5 +189,5 @@ def test_what_a_sub_recipe_names_is_checked_before_anything_runs(tmp_path: Path)
 
     code, words = validated(tmp_path, family)
     assert code == 2, words
-    assert "sub-recipe `a`: agent 'build': unknown provider 'nobody'" in words
-    assert "sub-recipe `b`: unknown agent 'nobody'" in words
+    assert "sub-recipe `a`: agent 'build': unknown provider `nobody`" in words
+    assert "sub-recipe `b`: unknown agent `nobody`" in words

@@ -126,7 +126,7 @@ def test_no_limit_is_wider_than_the_parents() -> None:
 
 
 def test_models_that_are_unknown_unpriced_or_not_granted_are_told() -> None:
-    assert "unknown provider 'nobody'" in wrong(items().of_agent(PARENT, "lost", "")).message
+    assert "unknown provider `nobody`" in wrong(items().of_agent(PARENT, "lost", "")).message
     unpriced = wrong(items().of_agent(PARENT, "unpriced", ""))
     assert "limits.cost_usd" in unpriced.message
     config = evolve(CONFIG, grants={"lead": ("mine/*",)})
