@@ -150,7 +150,7 @@ HOSTILE = """
 def hostile(home: Path, command: str) -> None:
     """A run in `out` whose patch has an odd name, and whatever the command makes."""
     assert harness_batch(home, "init", "--sample", "sample").returncode == 0
-    recipe = {"name": "odd", "model": "scripted/s.yaml", "prompt": "go"}
+    recipe: dict[str, object] = {"name": "odd", "model": "scripted/s.yaml", "prompt": "go"}
     recipe |= {"permissions": {"edit": "allow", "bash": {"*": "allow"}}}
     (home / "r.json").write_text(json.dumps(recipe))
     (home / "s.yaml").write_text(HOSTILE % command)
