@@ -11,8 +11,7 @@ from attrs import evolve, frozen
 from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
-from harness_batch.app.shelves import Library, user_agents
-from harness_batch.config.door import load_config
+from harness_batch.app.shelves import Library
 from harness_batch.config.record import Config
 from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
@@ -45,16 +44,8 @@ class Prepared:
     child_items: ChildItems
 
 
-def prepare(inputs: Inputs) -> Prepared:
-    """Open every door and make the plan. Raises: UserError, GitError."""
-    config = load_config(
-        repo=inputs.cwd,
-        explicit=inputs.config,
-        environ=inputs.environ,
-        trust_repo=inputs.trust_repo,
-        use_repo=inputs.repo_config,
-        taken_agents=user_agents(inputs.environ),
-    )
+def prepare(inputs: Inputs, config: Config) -> Prepared:
+    """Open every other door and make the plan. Raises: UserError, GitError."""
     sources = _open_all(inputs)
     given = _given(inputs)
     repositories: dict[str, Repository] = {}
