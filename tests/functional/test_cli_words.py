@@ -188,3 +188,23 @@ def test_a_copy_of_a_report_takes_no_device_away_and_follows_links(tmp_path: Pat
     os.close(reader)
     assert link.is_symlink()
     assert (tmp_path / "real.xml").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("report", "out", "--format", "junit", "--out", "log.txt"), 3),
+        (("report", "out", "--format", "junit,json", "--out", "log.txt/below"), 3),
+        (("report", "out", "--format", ","), 2),
+        (("init", "--recipe", "log.txt/r.yaml"), 2),
+        (("init", "--sample", "log.txt"), 2),
+        (("init", "--sample", "log.txt/below"), 2),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_no_bug(
+    ran: Path, words: tuple[str, ...], code: int
+) -> None:
+    done = harness_batch(ran, *words)
+    assert done.returncode == code
+    assert len(done.stderr.splitlines()) == 1
+    assert "a bug" not in done.stderr

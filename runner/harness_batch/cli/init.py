@@ -25,6 +25,13 @@ from harness_batch.errors import UsageError
 )
 def command(sample: Path | None, recipe: Path) -> None:
     """Write a starter recipe here, or (--sample) the sample repository."""
+    try:
+        _make(sample, recipe)
+    except OSError as error:
+        raise UsageError(f"cannot make {sample or recipe}: {error.strerror}") from error
+
+
+def _make(sample: Path | None, recipe: Path) -> None:
     from harness_batch.app.starter import make_sample, starter_recipe
 
     if sample is not None:

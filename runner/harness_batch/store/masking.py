@@ -27,8 +27,16 @@ SHORTEST_SECRET: Final = 6
 """Characters; a shorter value would be found everywhere."""
 
 
-_BREAK: Final = re.compile(r"\r\n?|\n|(?:\\r)?\\n")
+_BREAK: Final = re.compile(r"[\r\n]|\\[rn]")
 """What stands between the lines of a broken spelling, as it is or escaped."""
+
+
+def _joined(text: str) -> str:
+    """Without line breaks; much faster than the pattern."""
+    for line_end in ("\r", "\n", "\\r", "\\n"):
+        text = text.replace(line_end, "")
+    return text
+
 
 Span: TypeAlias = tuple[int, int]
 
@@ -56,15 +64,20 @@ class Spellings:
         whole = [match.span() for match in self._pattern.finditer(text)] if self._forms else []
         return whole + self._broken(text)
 
+    def stand_in(self, text: str) -> bool:
+        """Whether one does."""
+        return self._holds(text) or bool(self._broken(text))
+
     def _holds(self, text: str) -> bool:
         return any(form in text for form in self._forms)
 
     def _broken(self, text: str) -> list[Span]:
         """Where one begins before a line break and ends behind it, in order."""
-        breaks = [match.span() for match in _BREAK.finditer(text)]
-        joined = _BREAK.sub("", text) if breaks else ""
-        if not self._holds(joined):
+        quick = _joined(text)
+        if len(quick) == len(text) or not self._holds(quick):
             return []
+        breaks = [match.span() for match in _BREAK.finditer(text)]
+        joined = _BREAK.sub("", text)
         removed = list(accumulate((end - start for start, end in breaks), initial=0))
         places = [start - gone for (start, _), gone in zip(breaks, removed, strict=False)]
         found = []
@@ -101,7 +114,7 @@ class Mask:
 
     def finds(self, data: bytes) -> bool:
         """Whether some spelling of a secret stands in the data."""
-        return bool(self._in_bytes.spans(data.decode("latin-1")))
+        return self._in_bytes.stand_in(data.decode("latin-1"))
 
     def split(self, text: str) -> tuple[str, str]:
         """Streamed text: what may be let out, masked; and its end that may grow into a secret.
@@ -110,7 +123,7 @@ class Mask:
         """
         found = self._spellings.spans(text)
         for start in range(max(0, len(text) - self._reach), len(text)):
-            end = _BREAK.sub("", text[start:])
+            end = _joined(text[start:])
             if end in self._beginnings and not any(a < start < b for a, b in found):
                 return self(text[:start]), text[start:]
         return self(text), ""
