@@ -93,10 +93,14 @@ def _kits(
 
 def _check_parameters(sources: Sequence[tuple[RecipeSource, JsonObject]], cli: Overrides) -> None:
     declared = frozenset[str]().union(*(source.declared for source, _ in sources))
-    for key in cli.parameters:
-        if key not in declared:
-            known = f" (declared: {', '.join(sorted(declared)) or 'none'})"
-            raise UsageError(f"-p {key}: no recipe declares it{nearest(key, declared)}{known}")
+    known = f" (declared: {', '.join(sorted(declared)) or 'none'})"
+    unknown = [
+        f"-p {key}: no recipe declares it{nearest(key, declared)}{known}"
+        for key in cli.parameters
+        if key not in declared
+    ]
+    if unknown:
+        raise UsageError("\n".join(unknown))
 
 
 @frozen
