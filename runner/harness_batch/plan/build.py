@@ -74,6 +74,8 @@ def build_plan(
     items = tuple(evolve(item, folder=folders[item.key]) for item in planning.items)
     warnings = [warning for kit in kits.values() for warning in kit.warnings]
     warnings += [warning for source, _ in sources for warning in source.warnings]
+    used = {id(source) for source in planning.origins}
+    warnings += [_none_of(source) for source, _ in sources if id(source) not in used]
     return Plan(
         items=select(items, only=cli.only),
         warnings=tuple(dict.fromkeys((*config.warnings, *warnings))),
@@ -89,6 +91,13 @@ def _kits(
         base: agents(base) if callable(agents) else Equipment(agents=agents)
         for base in dict.fromkeys(bases)
     }
+
+
+def _none_of(source: RecipeSource) -> Fault:
+    """Nothing to do is no fault (no file changed last night), but it may be a misspelt glob."""
+    line, column = source.place("matrix")
+    told = "`matrix` gives no session: no value of its axes, or `exclude` leaves none"
+    return Fault(source.file, line, column, told, "warning")
 
 
 def _check_parameters(sources: Sequence[tuple[RecipeSource, JsonObject]], cli: Overrides) -> None:
