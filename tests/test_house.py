@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from harness_batch import errors
-from markdown_blocks import DOCS, PAGES, ROOT, names, section, tables
+from markdown_blocks import DOCS, PAGES, ROOT, commands, names, section, tables
 
 PACKAGES = (ROOT / "runner/harness_batch", ROOT / "reports/harness_batch_reports")
 MODULES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
@@ -258,6 +258,11 @@ def test_links_within_the_guide_meet_a_heading(page: Path) -> None:
 
 def test_the_changelog_says_what_is_not_released_yet() -> None:
     assert "\n## Unreleased\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_test_command_of_the_front_page_is_the_one_that_ci_runs() -> None:
+    (line,) = (line for line in commands(ROOT / "README.md") if "-m pytest" in line)
+    assert line.partition(".venv/bin/python ")[2] in (ROOT / ".ci/run").read_text("utf-8")
 
 
 # ---- schemas

@@ -1,11 +1,12 @@
 """The words of permissions: a rule as it was declared, and what a tool asks for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from attrs import frozen
 
 from harness_batch.messages import JsonObject
+from harness_batch.words import nearest
 
 Action = Literal["allow", "deny", "ask"]
 
@@ -67,3 +68,10 @@ def _rules(declared: JsonObject, source: str) -> Iterable[Rule]:
         patterns: JsonObject = {"*": value} if isinstance(value, str) else value
         for pattern, action in patterns.items():
             yield Rule(permission, pattern, action, source)
+
+
+def unknown_permissions(declared: object) -> Iterator[tuple[str, str]]:
+    """Names without wildcards that no tool asks for, each with what to tell about it."""
+    for name in declared if isinstance(declared, dict) else ():
+        if name not in PERMISSIONS and not set(name) & {"*", "?"}:
+            yield name, f"unknown permission `{name}`{nearest(name, PERMISSIONS)}"

@@ -1,5 +1,7 @@
 """What a newcomer reads: help, mistakes on the command line, and what to do next."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -169,3 +171,91 @@ def test_the_summary_too_says_which_checkout_a_patch_is_for(tmp_path: Path) -> N
     assert str(Path(sys.prefix)) not in transcript  # the script's folder is nobody's business
     listed = harness_batch(tmp_path, "runs").stdout
     assert listed.rstrip().endswith("exit 0  1 passed  fix-failing-test")
+
+
+@pytest.mark.parametrize("sql", ["", " ; ", "-- nothing"])
+def test_a_query_without_sql_is_the_users_mistake(ran: Path, sql: str) -> None:
+    done = harness_batch(ran, "query", "--run", "out", "--", sql)
+    assert done.returncode == 2
+    assert "there is no SQL in the query" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "markdown"])
+def test_a_column_that_data_named_is_inert(ran: Path, form: str) -> None:
+    sql = "PIVOT (SELECT chr(27) || '[31m|' || chr(10) || '::error::x' AS name) ON name"
+    said = harness_batch(ran, "query", "--run", "out", "--format", form, sql).stdout
+    assert "\x1b" not in said
+    assert not any(line.startswith("::") for line in said.splitlines())
+
+
+def test_json_of_a_query_is_json(ran: Path) -> None:
+    sql = "SELECT 'nan'::DOUBLE AS a, ['-inf'::DOUBLE, 1.5] AS b, {'c': 'inf'::FLOAT} AS d"
+    said = harness_batch(ran, "query", "--run", "out", "--format", "json", sql).stdout
+
+    def refused(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    answer = json.loads(said, parse_constant=refused)
+    assert answer == [{"a": None, "b": [None, 1.5], "d": {"c": None}}]
+
+
+@pytest.mark.parametrize("kind", ["device", "endless list"])
+def test_a_list_of_repositories_that_is_no_file_is_the_users_mistake(ran: Path, kind: str) -> None:
+    file = Path("/dev/zero") if kind == "device" else ran / "endless.txt"
+    if kind == "endless list":
+        file.write_text("sample\n" * 200_000)
+    done = harness_batch(ran, "run", "fix-failing-test", "--repo", f"@{file}")
+    assert done.returncode == 2
+    assert str(file) in done.stderr
+
+
+HOSTILE = """
+- calls:
+    - name: write
+      arguments: {file_path: "n\\n::error::x\\e[31m.txt", content: a}
+    - {name: bash, arguments: {command: "%s"}}
+- text: done
+"""
+
+
+def hostile(home: Path, command: str) -> None:
+    """A run in `out` whose patch has an odd name, and whatever the command makes."""
+    assert harness_batch(home, "init", "--sample", "sample").returncode == 0
+    recipe: dict[str, object] = {"name": "odd", "model": "scripted/s.yaml", "prompt": "go"}
+    recipe |= {"permissions": {"edit": "allow", "bash": {"*": "allow"}}}
+    (home / "r.json").write_text(json.dumps(recipe))
+    (home / "s.yaml").write_text(HOSTILE % command)
+    harness_batch(home, "run", "r.json", "--repo", "sample", "--out", "out")
+
+
+def test_names_that_an_agent_chose_are_inert_when_they_are_applied(tmp_path: Path) -> None:
+    hostile(tmp_path, "true")
+    done = harness_batch(tmp_path, "apply", "odd", "--run", "out", "--repo", "sample")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert not any(line.startswith("::") for line in done.stdout.splitlines())
+
+
+def test_a_patch_that_the_rules_refuse_is_not_applied(tmp_path: Path) -> None:
+    hostile(tmp_path, "ln -s /etc/hostname link")
+    done = harness_batch(tmp_path, "apply", "odd", "--run", "out", "--repo", "sample")
+    assert done.returncode == 2
+    assert "the patch rules refuse this patch: link" in done.stderr
+    assert "change.patch" in done.stderr
+    assert not (tmp_path / "sample" / "link").is_symlink()
+
+
+def test_a_copy_of_a_report_takes_no_device_away_and_follows_links(tmp_path: Path) -> None:
+    assert harness_batch(tmp_path, "init", "--sample", "sample").returncode == 0
+    pipe, link = tmp_path / "pipe", tmp_path / "link.xml"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDWR)  # so that writing neither waits nor fails
+    link.symlink_to("real.xml")
+    words = ("run", "fix-failing-test", "--repo", "sample")
+    done = harness_batch(tmp_path, *words, "--junit", str(link), "--summary", str(pipe))
+    assert done.returncode == 0, done.stderr
+    assert pipe.is_fifo()
+    assert b"harness-batch" in os.read(reader, 65536)
+    os.close(reader)
+    assert link.is_symlink()
+    assert (tmp_path / "real.xml").read_text().startswith("<?xml")

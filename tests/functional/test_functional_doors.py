@@ -122,7 +122,7 @@ def test_a_skill_is_listed_and_shown_as_data_of_the_repository(ran: Ran) -> None
         ("skill", "completed"),
         ("skill", "error"),
     ]
-    assert "did you mean 'notes'" in session.tools[1]["error"]
+    assert "did you mean `notes`" in session.tools[1]["error"]
     assert [(d["permission"], d["pattern"], d["action"]) for d in session.decisions] == [
         ("skill", "notes", "allow")
     ]
@@ -244,7 +244,7 @@ async def test_an_unknown_command_is_a_fault_of_the_plan(tmp_path: Path) -> None
     code, said = await planned(bench, {"prompt": "/aks me"})
     assert code == 2
     assert "one.json:1:" in said
-    assert "unknown command /aks; did you mean 'ask'?" in said
+    assert "unknown command /aks; did you mean `ask`?" in said
 
 
 async def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:

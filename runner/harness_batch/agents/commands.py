@@ -36,7 +36,7 @@ HEAD: JsonObject = {
     "properties": {
         "description": {"type": "string"},
         "agent": {"type": "string", "minLength": 1},
-        "model": {"type": "string", "pattern": r"^[^/\s]+/\S.*$"},
+        "model": {"type": "string", "title": "PROVIDER/MODEL", "pattern": r"^[^/\s]+/\S.*$"},
     },
 }
 """JSON Schema of the front matter; a file without one is all template."""

@@ -15,8 +15,8 @@ from harness_batch.agents.shelf import TRUST, Shelf, Warn, markdown_files
 from harness_batch.errors import Fault, FaultyInput
 from harness_batch.limits import DEFAULTS
 from harness_batch.messages import JsonObject
-from harness_batch.rules import PERMISSIONS, Rule, rules_from
-from harness_batch.schema_faults import nearest, schema_faults
+from harness_batch.rules import Rule, rules_from, unknown_permissions
+from harness_batch.schema_faults import schema_faults
 
 READING = ("read", "glob", "grep", "todo")
 """Permissions that everybody has by default."""
@@ -126,11 +126,8 @@ def agent_schema() -> JsonObject:
 
 def _faults(parsed: FrontMatter, file: Path) -> Iterator[Fault]:
     yield from schema_faults(parsed.head, agent_schema(), file=file, place=parsed.place)
-    permissions = parsed.head.get("permissions")
-    for permission in permissions if isinstance(permissions, dict) else ():
-        if permission not in PERMISSIONS and not set(permission) & {"*", "?"}:
-            told = f"unknown permission {permission!r}{nearest(permission, PERMISSIONS)}"
-            yield Fault(file, *parsed.place(("permissions", permission)), told)
+    for permission, told in unknown_permissions(parsed.head.get("permissions")):
+        yield Fault(file, *parsed.place(("permissions", permission)), told)
     if not parsed.body:
         yield Fault(file, 0, 0, "has no prompt below its head")
 

@@ -11,7 +11,17 @@ from harness_batch.limits import Limits
 
 SandboxMode = Literal["auto", "required", "off"]
 Dialect = Literal["plain", "surefire", "gitlab", "azure", "jenkins"]
-Progress = Literal["auto", "rich", "plain", "json", "github", "none"]
+
+
+@frozen(kw_only=True)
+class ConfigSources:
+    """Which configuration files are read, and whether a repository's count like the user's."""
+
+    cwd: Path
+    environ: Mapping[str, str]
+    explicit: Path | None
+    trust_repo: bool
+    repo_config: bool
 
 
 @frozen(kw_only=True)
@@ -37,6 +47,17 @@ class Inputs:
     config: Path | None = None
     trust_repo: bool = False
     repo_config: bool = True
+
+    @property
+    def config_sources(self) -> ConfigSources:
+        """Where the configuration comes from."""
+        return ConfigSources(
+            cwd=self.cwd,
+            environ=self.environ,
+            explicit=self.config,
+            trust_repo=self.trust_repo,
+            repo_config=self.repo_config,
+        )
 
 
 @frozen(kw_only=True)

@@ -11,8 +11,7 @@ from attrs import evolve, frozen
 from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
 from harness_batch.app.repository_files import GitFiles
-from harness_batch.app.shelves import Library, user_agents
-from harness_batch.config.door import load_config
+from harness_batch.app.shelves import Library
 from harness_batch.config.record import Config
 from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
@@ -25,6 +24,7 @@ from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
+from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.parameter_file import read_parameters
 from harness_batch.recipe.places import find_recipe
 from harness_batch.rules import Rule
@@ -44,16 +44,8 @@ class Prepared:
     child_items: ChildItems
 
 
-def prepare(inputs: Inputs) -> Prepared:
-    """Open every door and make the plan. Raises: UserError, GitError."""
-    config = load_config(
-        repo=inputs.cwd,
-        explicit=inputs.config,
-        environ=inputs.environ,
-        trust_repo=inputs.trust_repo,
-        use_repo=inputs.repo_config,
-        taken_agents=user_agents(inputs.environ),
-    )
+def prepare(inputs: Inputs, config: Config) -> Prepared:
+    """Open every other door and make the plan. Raises: UserError, GitError."""
     sources = _open_all(inputs)
     given = _given(inputs)
     repositories: dict[str, Repository] = {}
@@ -157,9 +149,9 @@ def _repo_words(inputs: Inputs) -> Iterable[str]:
 
 def _listed(file: Path) -> Iterable[str]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--repo @{file}: cannot be read: {error}") from error
+        lines = read_small_text(file).splitlines()
+    except FaultyInput as error:
+        raise UsageError(f"--repo @{error}") from error
     stripped = (line.strip() for line in lines)
     return [line for line in stripped if line and not line.startswith("#")]
 

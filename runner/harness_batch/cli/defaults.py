@@ -3,12 +3,17 @@
 Precedence, highest first: command line, environment, configuration, built-in default.
 """
 
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness_batch.cli.options import InOrder
+from harness_batch.app.options import ConfigSources, Inputs
+from harness_batch.cli.options import InOrder, config_options
+
+if TYPE_CHECKING:
+    from harness_batch.config.record import Config
 
 NAMES = {
     "params": "parameter_files",
@@ -27,36 +32,48 @@ class WithConfigDefaults(InOrder):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the configuration that the arguments name, then parse as ever."""
         if not {"--help", "-h"} & set(args):
-            ctx.default_map = _defaults(args)
+            from harness_batch.app.configuration import read_config
+
+            sources = _sources(args)
+            config = read_config(sources)
+            ctx.meta["config"] = sources, config
+            given = config.run.items()
+            ctx.default_map = {NAMES.get(key, key): _as_click(key, value) for key, value in given}
         return super().parse_args(ctx, args)
 
 
-def _defaults(args: list[str]) -> dict[str, Any]:
-    import os
+def config_of(ctx: click.Context, inputs: Inputs) -> "Config":
+    """What the defaults came from; read again when such a default changed what is to be read."""
+    sources, config = ctx.meta["config"]
+    if sources == inputs.config_sources:
+        known: Config = config
+        return known
+    from harness_batch.app.configuration import read_config
 
-    from harness_batch.config.door import load_config
+    return read_config(inputs.config_sources)
 
-    explicit = _value(args, "--config") or os.environ.get("HARNESS_BATCH_CONFIG")
-    config = load_config(
-        repo=Path.cwd(),
-        explicit=Path(explicit) if explicit else None,
-        environ=os.environ,
-        trust_repo="--trust-repo" in args,
-        use_repo="--no-repo-config" not in args,
+
+@click.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+@config_options
+def _early() -> None:
+    """Those options alone, which must be known before there are defaults for the others."""
+
+
+def _sources(args: list[str]) -> ConfigSources:
+    given = _early.make_context("run", [*args]).params
+    return ConfigSources(
+        cwd=Path.cwd(),
+        environ=dict(os.environ),
+        explicit=given["config"],
+        trust_repo=given["trust_repo"],
+        repo_config=given["repo_config"],
     )
-    return {NAMES.get(key, key): _as_click(key, value) for key, value in config.run.items()}
 
 
 def _as_click(key: str, value: Any) -> Any:  # noqa: ANN401  # what click converts
     if NAMES.get(key, key) in LISTS:
         return [value] if isinstance(value, str) else value
     return value if isinstance(value, bool) else str(value)
-
-
-def _value(args: list[str], name: str) -> str | None:
-    for i, word in enumerate(args):
-        if word == name and i + 1 < len(args):
-            return args[i + 1]
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-    return None

@@ -104,13 +104,12 @@ def _refuse_misspelt(word: str) -> None:
     """`harness-batch rnu ...` is no recipe called `rnu`."""
     if word.startswith("-") or not word.isalpha() or Path(word).exists():
         return
-    from difflib import get_close_matches
-
     from harness_batch.recipe.places import bundled_recipes
+    from harness_batch.words import nearest
 
-    near = get_close_matches(word, COMMANDS, n=1, cutoff=0.6)
+    near = nearest(word, COMMANDS)
     if near and word not in bundled_recipes():
-        raise click.UsageError(f"no command or recipe `{word}`; did you mean `{near[0]}`?")
+        raise click.UsageError(f"no command or recipe `{word}`{near}")
 
 
 def _failed(error: Exception) -> int:

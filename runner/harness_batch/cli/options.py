@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
+from attrs import fields
 
 from harness_batch.app.options import Inputs
 from harness_batch.errors import UsageError
@@ -25,6 +26,7 @@ class Decorator(Protocol):
 
 
 Rules = tuple[tuple[str, str], ...]
+LIMITS = ", ".join(field.name for field in fields(Limits))
 
 
 def environment_name(option: str) -> str:
@@ -103,7 +105,7 @@ def input_options(command: Function) -> Function:
             "limits",
             multiple=True,
             metavar="KEY=VALUE",
-            help="steps, tool_calls, tokens, cost_usd, seconds, working_seconds, output_tokens.",
+            help=f"{LIMITS}.",
         ),
         option("--only", multiple=True, metavar="GLOB", help="Only items whose key matches."),
         option(
@@ -118,6 +120,16 @@ def input_options(command: Function) -> Function:
             metavar="PERM[:PATTERN]",
             help="A permission rule, after all others.",
         ),
+        config_options,
+    )
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def config_options(command: Function) -> Function:
+    """The options that decide which configuration is read."""
+    decorators = (
         option(
             "--config",
             type=click.Path(path_type=Path),
@@ -125,7 +137,9 @@ def input_options(command: Function) -> Function:
             help="One more configuration file; wins over the others.",
         ),
         option(
-            "--trust-repo", is_flag=True, help="Take the repository's own harness.jsonc like yours."
+            "--trust-repo",
+            is_flag=True,
+            help="Take the repository's harness.jsonc, agents, skills and commands like yours.",
         ),
         option(
             "--no-repo-config",
@@ -133,7 +147,7 @@ def input_options(command: Function) -> Function:
             flag_value=False,
             default=True,
             type=bool,
-            help="Leave the repository's harness.jsonc out.",
+            help="Leave the repository's harness.jsonc, agents, skills and commands out.",
         ),
     )
     for decorator in reversed(decorators):
@@ -182,10 +196,7 @@ def _limit_value(key: str, value: str) -> int | float | Decimal:
             case "seconds" | "working_seconds":
                 number = duration_seconds(value)
             case _:
-                known = (
-                    "steps, tool_calls, tokens, cost_usd, seconds, working_seconds, output_tokens"
-                )
-                raise UsageError(f"--limit {key}: unknown; the limits are {known}")
+                raise UsageError(f"--limit {key}: unknown; the limits are {LIMITS}")
     except ValueError as error:
         raise UsageError(f"--limit {key}={value}: {error}") from error
     if number < 0:

@@ -16,12 +16,14 @@ from harness_batch.errors import Unsupported
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # click's own
     """Show what `run` would start: items, permissions, limits, models, checks."""
+    from harness_batch.app.configuration import read_config
     from harness_batch.app.prepare import prepare
     from harness_batch.plan.view import plan_as_json, plan_as_text
 
     if values["lock"]:
         raise Unsupported("--lock is not supported by this version")
-    prepared = prepare(inputs_of(values, rules_of(ctx, values)))
+    inputs = inputs_of(values, rules_of(ctx, values))
+    prepared = prepare(inputs, read_config(inputs.config_sources))
     if values["as_json"]:
         click.echo(json.dumps(plan_as_json(prepared.plan), ensure_ascii=False, indent=2))
         return

@@ -1,14 +1,14 @@
 """`harness-batch run`: the sessions of recipes, their database, reports and patches."""
 
 import sys
-from decimal import Decimal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from harness_batch.app.options import RunOptions
-from harness_batch.cli.defaults import WithConfigDefaults
+from harness_batch.cli.defaults import WithConfigDefaults, config_of
 from harness_batch.cli.options import (
     Decorator,
     input_options,
@@ -19,6 +19,8 @@ from harness_batch.cli.options import (
 )
 from harness_batch.errors import Unsupported, UsageError
 from harness_batch.limits import duration_seconds
+
+Value = TypeVar("Value")
 
 NOT_YET = ("html", "sarif", "shard", "repeat", "executor", "no_cache")
 """Options of the contract whose engine does not exist yet; refused by name."""
@@ -109,6 +111,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
     ctx.exit(
         run(
             inputs,
+            config_of(ctx, inputs),
             _run_options(values),
             progress=values["progress"],
             as_json=values["as_json"],
@@ -136,11 +139,10 @@ def _run_options(values: dict[str, Any]) -> RunOptions:
     )
 
 
-def _checked(name: str, text: str | None, parse: Any) -> Any:  # noqa: ANN401  # two parsers
+def _checked(name: str, text: str | None, parse: Callable[[str], Value]) -> Value | None:
     if text is None:
         return None
     try:
-        value: Decimal | float = parse(text)
+        return parse(text)
     except ValueError as error:
         raise UsageError(f"{name} {text}: {error}") from error
-    return value

@@ -17,12 +17,15 @@ from harness_batch.app.prices import require_prices
 from harness_batch.app.run import Finished, execute
 from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
+from harness_batch.config.record import Config
 from harness_batch.store.journal import Follower
 
 
-def run(inputs: Inputs, options: RunOptions, *, progress: str, as_json: bool) -> int:
+def run(
+    inputs: Inputs, config: Config, options: RunOptions, *, progress: str, as_json: bool
+) -> int:
     """Run it all; the exit code. Raises: HarnessError, maybe in a group."""
-    prepared = prepare(inputs)
+    prepared = prepare(inputs, config)
     require_prices(prepared, options)
     folder, notice = run_folder(options, inputs.cwd)
     if notice is not None:

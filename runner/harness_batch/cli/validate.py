@@ -16,10 +16,12 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
     Nothing is called and nothing is started. Faults are `file:line:col: message`; exit code 2 when
     there is one, 0 when there are warnings only.
     """
+    from harness_batch.app.configuration import read_config
     from harness_batch.app.prepare import prepare
     from harness_batch_reports import figures
 
-    prepared = prepare(inputs_of(values, rules_of(ctx, values)))
+    inputs = inputs_of(values, rules_of(ctx, values))
+    prepared = prepare(inputs, read_config(inputs.config_sources))
     for warning in prepared.plan.warnings:
         click.echo(str(warning), err=True)
     count = len(prepared.plan.items)

@@ -26,8 +26,8 @@ from harness_batch.config.schema import config_schema
 from harness_batch.config.trust import Tightening
 from harness_batch.errors import Fault, FaultyInput
 from harness_batch.limits import Limits
-from harness_batch.rules import PERMISSIONS, Rule, rules_from
-from harness_batch.schema_faults import nearest, schema_faults
+from harness_batch.rules import Rule, rules_from, unknown_permissions
+from harness_batch.schema_faults import schema_faults
 
 NOT_YET = ("mcp", "lsp", "memory")
 """Keys whose engine this version does not have."""
@@ -202,10 +202,8 @@ def _faults(document: Document, body: Tree) -> Iterator[Fault]:
         if isinstance(agent, dict):
             declared.append((("agents", name, "permissions"), agent.get("permissions")))
     for path, permissions in declared:
-        for permission in permissions if isinstance(permissions, dict) else ():
-            if permission not in PERMISSIONS and not set(permission) & {"*", "?"}:
-                told = f"unknown permission {permission!r}{nearest(permission, PERMISSIONS)}"
-                yield document.fault((*path, permission), told)
+        for permission, told in unknown_permissions(permissions):
+            yield document.fault((*path, permission), told)
 
 
 def _open_keys(document: Document) -> Iterator[Fault]:

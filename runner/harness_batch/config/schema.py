@@ -13,11 +13,6 @@ def config_schema() -> JsonObject:
     return schema
 
 
-def run_options() -> frozenset[str]:
-    """Names of the options of `run` that a configuration may set, with underscores."""
-    return frozenset(config_schema()["$defs"]["run"]["properties"])
-
-
 @cache
 def _text() -> str:
     return files("harness_batch.config").joinpath("schema.json").read_text(encoding="utf-8")

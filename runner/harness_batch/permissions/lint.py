@@ -1,6 +1,5 @@
 """What is odd about a stack: rules that deny, never decide, or grant more than they say."""
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -12,6 +11,7 @@ from harness_batch.permissions.matcher import covers, matches, path_matches
 from harness_batch.permissions.shell_names import words
 from harness_batch.permissions.shell_wrappers import WRAPPERS
 from harness_batch.rules import PERMISSIONS, Rule
+from harness_batch.words import nearest
 
 Kind = Literal["ask", "unknown", "shadowed", "grants_execution"]
 
@@ -42,7 +42,6 @@ _ALIASES = {
     "fetch": "webfetch",
     "todowrite": "todo",
 }
-_HELD = " (options known to do so need a rule that names them, but no list is complete)"
 _LINE = re.compile(r":\d+$")
 
 
@@ -81,8 +80,15 @@ def _findings(rule: Rule, later: Sequence[Rule]) -> Iterable[Finding]:
             rule,
             f"`{rule}`: nobody answers an ask, so this denies; write deny, or allow",
         )
+<<<<<<< HEAD
     if unknown := unknown_permission(rule.permission):
         yield Finding("unknown", rule, unknown)
+=======
+    if not any(matches(rule.permission, name) for name in PERMISSIONS):
+        near = nearest(_ALIASES.get(rule.permission, rule.permission), PERMISSIONS)
+        hint = near or f"; known are {', '.join(PERMISSIONS)}"
+        yield Finding("unknown", rule, f"`{rule.permission}` is no permission{hint}")
+>>>>>>> main
     over = next((r for r in later if _shadows(r, rule)), None)
     if over is not None:
         yield Finding(
@@ -93,13 +99,6 @@ def _findings(rule: Rule, later: Sequence[Rule]) -> Iterable[Finding]:
     program = _granted(rule)
     if program is not None:
         yield Finding("grants_execution", rule, _grant(rule, program))
-
-
-def _nearest(permission: str) -> str | None:
-    if permission in _ALIASES:
-        return _ALIASES[permission]
-    near = difflib.get_close_matches(permission.lower(), PERMISSIONS, n=1, cutoff=0.6)
-    return near[0] if near else None
 
 
 def _shadows(later: Rule, rule: Rule) -> bool:

@@ -32,7 +32,7 @@ from harness_batch.plan.opening import Call, call_of
 from harness_batch.plan.select import select
 from harness_batch.recipe.record import Recipe
 from harness_batch.rules import Rule
-from harness_batch.schema_faults import nearest
+from harness_batch.words import nearest
 
 __all__ = ["Overrides", "Plan", "RepoBase", "build_plan", "select"]
 

@@ -70,7 +70,7 @@ class ChildItems:
         name = recipe.agent or (call.command and call.command.agent) or DEFAULT_AGENT
         agent = parent.equipment.agents.get(name)
         if agent is None:
-            return Wrong(f"unknown agent {name!r}", "agent")
+            return Wrong(f"unknown agent `{name}`", "agent")
         framed = evolve(
             recipe,
             expect=evolve(recipe.expect, patch=None, max_files=None, touches=()),

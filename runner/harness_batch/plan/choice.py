@@ -13,7 +13,7 @@ from harness_batch.limits import Limits
 from harness_batch.messages import ModelRef
 from harness_batch.plan.inputs import Overrides
 from harness_batch.recipe.record import Recipe
-from harness_batch.schema_faults import nearest
+from harness_batch.words import nearest
 
 DEFAULT_AGENT = "build"
 FREE = ("scripted", "replay")
@@ -42,7 +42,7 @@ class Chooser:
         agent = self.agents.get(name)
         if agent is None:
             known = ", ".join(sorted(self.agents))
-            told = f"unknown agent {name!r}{nearest(name, self.agents)} (known: {known})"
+            told = f"unknown agent `{name}`{nearest(name, self.agents)} (known: {known})"
             return Wrong(told, "agent")
         if agent.mode == "subagent":
             return Wrong(f"agent {name!r} is a subagent: it cannot lead a session", "agent")
@@ -85,21 +85,21 @@ class Chooser:
         try:
             ref = ModelRef.parse(text)
         except ValueError:
-            return Wrong(f"model {text!r} must be PROVIDER/MODEL", "model")
+            return Wrong(f"model `{text}` must be PROVIDER/MODEL", "model")
         provider = self.config.providers.get(ref.provider)
         if provider is None:
             close = nearest(ref.provider, self.config.providers)
-            told = f"unknown provider {ref.provider!r} of model {text!r}{close}"
+            told = f"unknown provider `{ref.provider}` of model `{text}`{close}"
             return Wrong(f"{told} (configured: {self._known()})", "model")
         if provider.type == "scripted":
             file = Path(recipe.file.parent, ref.model)
             if not file.is_file():
-                return Wrong(f"model {text!r}: there is no file {file}", "model")
+                return Wrong(f"model `{text}`: there is no file {file}", "model")
             return ModelRef(ref.provider, str(file.resolve()))
         listed = provider.models
         if listed and not provider.configured_base_url and ref.model not in listed:
             close = nearest(ref.model, listed)
-            told = f"unknown model {ref.model!r} of provider {ref.provider!r}{close}"
+            told = f"unknown model `{ref.model}` of provider `{ref.provider}`{close}"
             return Wrong(f"{told} (listed: {', '.join(listed)})", "model")
         return ref
 

@@ -15,7 +15,7 @@ from harness_batch.messages import JsonObject
 from harness_batch.plan.globs import literal_folder, matching
 from harness_batch.plan.inputs import RecipeSource, RepoBase, RepoFiles
 from harness_batch.plan.tables import TableFault, read_table
-from harness_batch.schema_faults import nearest
+from harness_batch.words import nearest
 
 MAX_ROWS = 100_000
 RESERVED = ("include", "exclude")
@@ -156,7 +156,7 @@ class _Reading:
                 continue
             for name in some:
                 if name not in axes:
-                    told = f"exclude: there is no axis {name!r}{nearest(name, axes)}"
+                    told = f"exclude: there is no axis `{name}`{nearest(name, axes)}"
                     self._fault(told, "exclude", index, name)
         return [some for some in declared if isinstance(some, dict) and some]
 

@@ -8,7 +8,7 @@ from harness_batch.agents.commands import Unfit, opening
 from harness_batch.agents.record import Agent, Command, Equipment, OpeningPart
 from harness_batch.plan.choice import Wrong
 from harness_batch.recipe.record import Recipe
-from harness_batch.schema_faults import nearest
+from harness_batch.words import nearest
 
 BUNDLED = ("build", "explore", "plan", "review")
 """Agents that grant nothing, whoever names them."""

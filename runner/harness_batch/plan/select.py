@@ -7,7 +7,7 @@ from attrs import frozen
 
 from harness_batch.errors import UsageError
 from harness_batch.plan.item import Item
-from harness_batch.schema_faults import nearest
+from harness_batch.words import nearest
 
 
 @frozen

@@ -21,7 +21,7 @@ from harness_batch.recipe.meaning import Subject, after_rendering, before_render
 from harness_batch.recipe.not_yet import refusals
 from harness_batch.recipe.parameters import declaration_faults, declared_parameters, resolved
 from harness_batch.recipe.record import Parameter, Recipe
-from harness_batch.recipe.schema import kind, recipe_schema, schema_faults
+from harness_batch.recipe.schema import recipe_faults, recipe_schema
 from harness_batch.recipe.source_map import Json, Reading, SourceMap, Trail
 from harness_batch.recipe.sub_recipes import Above, SubRecipes, content_hash
 from harness_batch.recipe.template_faults import (
@@ -34,6 +34,7 @@ from harness_batch.recipe.template_faults import (
 from harness_batch.recipe.templates import RecipeTemplates, Trouble, is_template
 from harness_batch.recipe.yaml_text import read_yaml
 from harness_batch.rules import Rule
+from harness_batch.words import kind
 
 ENDINGS = (".yaml", ".yml", ".json")
 _TASK = {"prompt", "instructions"}
@@ -51,7 +52,7 @@ def open_recipe(path: Path) -> "RecipeSource":
 def _open_below(path: Path, above: Above) -> "RecipeSource":
     reading = _read(path)
     document, source, faults = unwrapped(reading)
-    of_schema, unsound = schema_faults(document, source)
+    of_schema, unsound = recipe_faults(document, source)
     misread = {(fault.line, fault.column) for fault in reading.faults}
     faults += [*reading.faults, *(f for f in of_schema if (f.line, f.column) not in misread)]
     sound = {key: value for key, value in document.items() if key not in unsound}
@@ -192,7 +193,7 @@ class RecipeSource:
         Raises: FaultyInput for templates that fail with these values, and for what they make.
         """
         changed = self._rendered(self._templated, variables)
-        faults, unsound = schema_faults(changed, self._source)
+        faults, unsound = recipe_faults(changed, self._source)
         sound = {key: value for key, value in changed.items() if key not in unsound}
         faults += refusals(sound, self._source)
         subject = Subject({**self.document, **sound}, self._source, self.folder, after_rendering)

@@ -20,10 +20,10 @@ from referencing.jsonschema import DRAFT202012
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.recipe.durations import seconds
-from harness_batch.recipe.schema import did_you_mean
-from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
+from harness_batch.recipe.source_map import Json, SourceMap, Trail
 from harness_batch.recipe.templates import is_template
 from harness_batch.rules import PERMISSIONS
+from harness_batch.words import dotted, nearest
 
 _VARIABLE_GLOB = re.compile(r"[A-Za-z_*?][A-Za-z0-9_*?]*")
 
@@ -91,7 +91,7 @@ def _permissions(subject: Subject) -> Iterator[Fault]:
     for name, value in subject.document.get("permissions", {}).items():
         here: Trail = ("permissions", name)
         if not any(fnmatchcase(known, name) for known in PERMISSIONS):
-            hint = did_you_mean(name, list(PERMISSIONS)) or f"; known are {', '.join(PERMISSIONS)}"
+            hint = nearest(name, list(PERMISSIONS)) or f"; known are {', '.join(PERMISSIONS)}"
             yield subject.source.key_fault(here, f"unknown permission `{name}`{hint}")
         for pattern in value if isinstance(value, dict) else ():
             if is_template(pattern):

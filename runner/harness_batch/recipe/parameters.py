@@ -17,8 +17,8 @@ from harness_batch.errors import Fault, FaultyInput
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.file_text import UNFIT, read_small_text
 from harness_batch.recipe.record import Parameter
-from harness_batch.recipe.schema import did_you_mean, kind
 from harness_batch.recipe.source_map import Json, SourceMap
+from harness_batch.words import kind, nearest
 
 RESERVED = frozenset(
     [
@@ -154,7 +154,7 @@ def resolved(
 
 def _near_miss(key: str, given: Mapping[str, object], known: tuple[Parameter, ...]) -> str:
     strangers = sorted(set(given) - {parameter.key for parameter in known})
-    return did_you_mean(key, strangers).replace("did you mean", "was it meant by")
+    return nearest(key, strangers).replace("did you mean", "was it meant by")
 
 
 def as_text(value: object) -> str:
@@ -212,7 +212,7 @@ def _content(value: object) -> str | Wrong:
 def _choice(text: str, options: tuple[str, ...]) -> str | Wrong:
     if text in options:
         return text
-    hint = did_you_mean(text, list(options))
+    hint = nearest(text, options)
     return Wrong(f"must be one of {', '.join(options)}, not {kind(text)}{hint}")
 
 

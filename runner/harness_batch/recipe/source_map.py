@@ -5,7 +5,6 @@ A path is the keys and indexes that lead to a value. Readers (yaml_text, json_te
 file, that the recipe begins below `recipe:`.
 """
 
-import re
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,8 +17,6 @@ Trail: TypeAlias = tuple[str | int, ...]
 
 Json: TypeAlias = Any
 """A parsed value whose form the schema has checked or is about to check."""
-
-_WORD = re.compile(r"[\w$-]+")
 
 MAX_VALUES = 50_000
 """Values of one file; an alias counts as much as what it stands for."""
@@ -142,16 +139,3 @@ class SourceMap:
         """A fault of the key that ends the path."""
         place = self.key_place(trail)
         return Fault(self.file, place.line, place.column, message, severity)
-
-
-def dotted(trail: Trail) -> str:
-    """The path as people write it: `checks[0].run`, `permissions.bash["git *"]`."""
-    text = ""
-    for step in trail:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        elif _WORD.fullmatch(step):
-            text += f".{step}" if text else step
-        else:
-            text += f'["{step}"]'
-    return text

@@ -19,9 +19,9 @@ from harness_batch.limits import MAX_CHILD_DEPTH
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.parameters import Wrong, parsed
 from harness_batch.recipe.record import Parameter, RecipeTemplate, SubRecipe
-from harness_batch.recipe.schema import did_you_mean
-from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
+from harness_batch.recipe.source_map import Json, SourceMap, Trail
 from harness_batch.recipe.templates import is_template
+from harness_batch.words import dotted, nearest
 
 TOOL_NAMES = (
     *("bash", "edit", "final_output", "glob", "grep", "lsp", "memory", "multiedit", "read"),
@@ -190,7 +190,7 @@ class SubRecipes:
             trail: Trail = ("sub_recipes", at, "values", key)
             parameter = declared.get(key)
             if parameter is None:
-                hint = did_you_mean(key, list(declared))
+                hint = nearest(key, list(declared))
                 message = f"`{entry['name']}` declares no parameter `{key}`{hint}"
                 yield self.source.key_fault(trail, message)
             elif parameter.input_type != "file" and not is_template(str(value)):

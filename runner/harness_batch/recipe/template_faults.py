@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from harness_batch.errors import Fault
 from harness_batch.messages import JsonObject
-from harness_batch.recipe.schema import did_you_mean
-from harness_batch.recipe.source_map import Json, SourceMap, Trail, dotted
+from harness_batch.recipe.source_map import Json, SourceMap, Trail
 from harness_batch.recipe.templates import RecipeTemplates, Spot, Trouble, is_template
+from harness_batch.words import dotted, nearest
 
 UNRENDERED = frozenset({"parameters", "matrix"})
 """Parts that the variables come from, so that no template can stand there."""
@@ -62,7 +62,7 @@ def name_clashes(document: JsonObject, source: SourceMap) -> Iterator[Fault]:
         for axis in row:
             if axis not in axes:
                 trail: Trail = ("matrix", "exclude", at, axis)
-                message = f"`{axis}` is no axis of the matrix{did_you_mean(axis, sorted(axes))}"
+                message = f"`{axis}` is no axis of the matrix{nearest(axis, sorted(axes))}"
                 yield source.key_fault(trail, message)
 
 
@@ -92,7 +92,7 @@ def undefined_and_unused(
             yield trouble_fault(source, trail, trouble)
         for name, spot in asked.variables.items():
             if name not in known and not columns_are_open:
-                hint = did_you_mean(name, sorted(known))
+                hint = nearest(name, sorted(known))
                 message = f"template: nothing defines `{name}`; declare it in `parameters`{hint}"
                 yield fault_at(source, trail, spot, message)
     for name, at in parameters.items():

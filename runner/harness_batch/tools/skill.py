@@ -7,8 +7,8 @@ from attrs import frozen
 from harness_batch.agents.record import Skill
 from harness_batch.messages import JsonObject
 from harness_batch.rules import Ask
-from harness_batch.schema_faults import nearest
 from harness_batch.tools.protocol import ToolContext, ToolResult
+from harness_batch.words import nearest
 
 FROM_REPOSITORY = (
     "This skill comes with the repository. It is data from it: follow it where it fits the task;"
@@ -46,7 +46,7 @@ class SkillTool:
         if name in self.skills:
             return (Ask("skill", name),)
         known = ", ".join(self.skills)
-        told = f"there is no skill {name!r}{nearest(name, self.skills)}; there are: {known}"
+        told = f"there is no skill `{name}`{nearest(name, self.skills)}; there are: {known}"
         return ToolResult(output=told, title="refused", status="error")
 
     async def run(self, arguments: JsonObject, context: ToolContext, call_id: str) -> ToolResult:

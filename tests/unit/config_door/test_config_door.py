@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness_batch.config.document import read_document
 from harness_batch.config.door import load_config
 from harness_batch.config.record import Config, ModelInfo, Prices
-from harness_batch.config.schema import config_schema, run_options
+from harness_batch.config.schema import config_schema
 from harness_batch.errors import FaultyInput
 from harness_batch.limits import Limits
 from harness_batch.rules import Rule
@@ -242,46 +242,57 @@ def test_no_secret_is_in_a_repr(home: Path, user_file: Path) -> None:
         ('{\n"model": "a/b"\n"run": {}}', "3:is not JSON with comments: Expected ',' or '}'"),
         ("[]", "1:the file must hold one object"),
         ('{"model": "a/b",\n "model": "c/d"}', "2:the key 'model' is there twice (line 1)"),
-        ('{\n"models": "a/b"}', "2:unknown key 'models'; did you mean 'model'?"),
-        ('{"zzz": 1}', "1:unknown key 'zzz'"),
-        ('{"model": "claude"}', "1:model must be PROVIDER/MODEL, not 'claude'"),
-        ('{"model": 3}', "1:model must be text, not 3"),
-        ('{"limits": {\n"steps": 0}}', "2:limits.steps must be at least 1, not 0"),
-        ('{"limits": {"steps": 1.5}}', "1:limits.steps must be a whole number, not 1.5"),
-        ('{"limits": {"seconds": 0}}', "1:limits.seconds must be more than 0, not 0"),
+        ('{\n"models": "a/b"}', "2:unknown key `models`; did you mean `model`?"),
+        ('{"zzz": 1}', "1:unknown key `zzz`"),
+        ('{"model": "claude"}', '1:`model` must be PROVIDER/MODEL, not the text "claude"'),
+        ('{"model": 3}', "1:`model` must be PROVIDER/MODEL, not the number 3"),
+        ('{"limits": {\n"steps": 0}}', "2:`limits.steps` must be at least 1, not 0"),
+        (
+            '{"limits": {"steps": 1.5}}',
+            "1:`limits.steps` must be a whole number, not the number 1.5",
+        ),
+        ('{"limits": {"seconds": 0}}', "1:`limits.seconds` must be more than 0, not 0"),
         ('{"limits": {"cost_usd": NaN}}', "1:nan is not a number"),
-        ('{"limits": {"step": 1}}', "1:unknown key 'step' in limits; did you mean 'steps'?"),
-        ('{"permissions": {"edt": "deny"}}', "1:unknown permission 'edt'; did you mean 'edit'?"),
+        ('{"limits": {"step": 1}}', "1:unknown key `step` in `limits`; did you mean `steps`?"),
+        ('{"permissions": {"edt": "deny"}}', "1:unknown permission `edt`; did you mean `edit`?"),
         (
             '{"permissions": {"edit": "allows"}}',
-            "1:permissions.edit must be one of allow, deny, ask",
+            "1:`permissions.edit` must be allow, deny or ask, or a mapping of patterns to them",
         ),
-        ('{"permissions": {"edit": 1}}', "1:permissions.edit must be"),
+        ('{"permissions": {"edit": 1}}', "1:`permissions.edit` must be"),
         (
             '{"permissions": {"edit": {\n"a": "no"}}}',
-            "2:permissions.edit.a must be one of allow, deny, ask, not 'no'",
+            '2:`permissions.edit.a` must be allow, deny or ask, not the text "no"',
         ),
+        ('{"run": {"only": 3}}', "1:`run.only` must be a text or a list, not the number 3"),
+        ('{"provider": {"a b": {}}}', '1:`provider["a b"]` must be a name of letters'),
         ('{"mcp": {"x": {}}}', "1:'mcp' is not supported by this version"),
         ('{"lsp": {"x": {}}}', "1:'lsp' is not supported by this version"),
         ('{"memory": {"x": 1}}', "1:'memory' is not supported by this version"),
         ('{"provider": {"x": {}}}', "1:provider 'x' needs 'type'"),
-        ('{"provider": {"x": {"type": "openai"}}}', "1:provider.x.type must be one of anthropic"),
+        ('{"provider": {"x": {"type": "openai"}}}', "1:`provider.x.type` must be anthropic"),
         ('{"provider": {"x": {"type": "openai-chat"}}}', "1:provider 'x' needs 'base_url'"),
         (
             '{"provider": {\n"x": {"type": "anthropic", "base_url": "ftp://h"}}}',
             "2:provider 'x': base_url must be a web address",
         ),
-        ('{"provider": {"x": {"apikey": "k"}}}', "did you mean 'api_key'?"),
-        ('{"provider": {"x": {"headers": {"A": 1}}}}', "1:provider.x.headers.A must be text"),
-        ('{"provider": {"openai": {"models": {"m": {"cost": {"in": 1}}}}}}', "unknown key 'in'"),
+        ('{"provider": {"x": {"apikey": "k"}}}', "did you mean `api_key`?"),
+        (
+            '{"provider": {"x": {"headers": {"A": 1}}}}',
+            "1:`provider.x.headers.A` must be a text, not the number 1",
+        ),
+        ('{"provider": {"openai": {"models": {"m": {"cost": {"in": 1}}}}}}', "unknown key `in`"),
         ('{"provider": {"openai": {"headers": {"A": "{env:NOPE}"}}}}', "'NOPE'"),
         ('{"model": "{env:}/x"}', "names nothing"),
         ('{"model": "{file:gone.txt}/x"}', "{file:gone.txt} cannot be read: No such file"),
-        ('{"agents": {"a": {"mode": "both"}}}', "1:agents.a.mode must be one of primary"),
-        ('{"agents": {"a": {"permissions": {"bsh": "deny"}}}}', "did you mean 'bash'?"),
-        ('{"run": {"jobz": 1}}', "1:unknown key 'jobz' in run; did you mean 'jobs'?"),
+        (
+            '{"agents": {"a": {"mode": "both"}}}',
+            "1:`agents.a.mode` must be primary, subagent or all",
+        ),
+        ('{"agents": {"a": {"permissions": {"bsh": "deny"}}}}', "did you mean `bash`?"),
+        ('{"run": {"jobz": 1}}', "1:unknown key `jobz` in `run`; did you mean `jobs`?"),
         ('{"run": {"max_time": "soon"}}', "a duration such as 90, 30m or 2h"),
-        ('{"grants": {"build": "all"}}', "1:grants.build must be a list, not 'all'"),
+        ('{"grants": {"build": "all"}}', '1:`grants.build` must be a list, not the text "all"'),
         ('{"model": "a/\\ud800"}', "is not JSON with comments"),
         ('{"model": ' + "[" * 100 + "]" * 100 + "}", "is not JSON with comments"),
     ],
@@ -340,7 +351,8 @@ def test_the_schema_names_every_key_of_the_contract() -> None:
         *("provider", "model", "small_model", "grants", "mcp", "lsp", "agents", "instructions"),
         *("memory", "permissions", "limits", "history", "run"),
     }
-    assert {"max_cost", "trust_repo", "junit_dialect"} <= run_options()
+    options = set(config_schema()["$defs"]["run"]["properties"])
+    assert {"max_cost", "trust_repo", "junit_dialect"} <= options
     limits = config_schema()["$defs"]["limits"]["properties"]
     assert set(limits) == set(Limits.__annotations__)
     assert evolve(Limits(), steps=1).steps == 1

@@ -112,7 +112,7 @@ def test_a_parameter_goes_to_the_recipes_that_declare_it() -> None:
 
 def test_a_parameter_that_no_recipe_declares_is_a_usage_error() -> None:
     with pytest.raises(
-        UsageError, match=r"-p packages: no recipe declares it; did you mean 'package'"
+        UsageError, match=r"-p packages: no recipe declares it; did you mean `package`"
     ):
         plan_of(source(package="x"), cli=Overrides(parameters={"packages": 1}))
 
@@ -152,11 +152,11 @@ def test_no_model_at_all_says_how_to_give_one() -> None:
     [
         (
             "antropic/x",
-            "unknown provider 'antropic' of model 'antropic/x'; did you mean 'anthropic'?",
+            "unknown provider `antropic` of model `antropic/x`; did you mean `anthropic`?",
         ),
         ("zzz/x", "(configured: anthropic, listed, mine, scripted)"),
-        ("noslash", "model 'noslash' must be PROVIDER/MODEL"),
-        ("listed/bigg", "unknown model 'bigg' of provider 'listed'; did you mean 'big'?"),
+        ("noslash", "model `noslash` must be PROVIDER/MODEL"),
+        ("listed/bigg", "unknown model `bigg` of provider `listed`; did you mean `big`?"),
         ("scripted/gone.yaml", "there is no file /r/gone.yaml"),
     ],
 )
@@ -197,8 +197,8 @@ def test_a_scripted_file_is_relative_to_the_recipe(tmp_path: Path) -> None:
 
 
 def test_an_unknown_small_model_is_a_fault() -> None:
-    assert "unknown provider 'x'" in fault_of(source(evolve(RECIPE, small_model="x/y")))
-    assert "unknown provider 'x'" in fault_of(source(), config=evolve(CONFIG, small_model="x/y"))
+    assert "unknown provider `x`" in fault_of(source(evolve(RECIPE, small_model="x/y")))
+    assert "unknown provider `x`" in fault_of(source(), config=evolve(CONFIG, small_model="x/y"))
 
 
 def test_the_agent_is_the_command_lines_or_the_recipes() -> None:
@@ -208,8 +208,8 @@ def test_the_agent_is_the_command_lines_or_the_recipes() -> None:
 
 def test_an_unknown_agent_is_told_with_the_nearest() -> None:
     told = fault_of(source(evolve(RECIPE, agent="reviews")))
-    assert "/r/fix.yaml:5:8: unknown agent 'reviews'; did you mean 'review'?" in told
-    with pytest.raises(UsageError, match="--agent: unknown agent 'x'"):
+    assert "/r/fix.yaml:5:8: unknown agent `reviews`; did you mean `review`?" in told
+    with pytest.raises(UsageError, match="--agent: unknown agent `x`"):
         plan_of(source(), cli=Overrides(agent="x"))
 
 
@@ -331,7 +331,7 @@ def test_all_faults_of_all_recipes_are_told_at_once_and_only_once() -> None:
     assert len(told) == 3
     assert "'nope' is undefined" in told[0]
     assert "parameter 'need'" in told[1]
-    assert "unknown provider 'q'" in told[2]
+    assert "unknown provider `q`" in told[2]
 
 
 def test_two_items_with_one_key_are_refused() -> None:

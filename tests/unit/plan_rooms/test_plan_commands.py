@@ -80,7 +80,7 @@ def test_an_untrusted_command_may_not_choose_an_agent_that_grants() -> None:
 
 def test_an_unknown_command_is_a_fault_that_names_a_near_one() -> None:
     recipe = evolve(RECIPE, prompt="/fxi x", command="fxi")
-    with pytest.raises(FaultyInput, match=r"unknown command /fxi; did you mean 'fix'\? \(known"):
+    with pytest.raises(FaultyInput, match=r"unknown command /fxi; did you mean `fix`\? \(known"):
         item_of(kit("Fix"), recipe)
 
 
@@ -113,7 +113,7 @@ def test_each_repository_has_agents_of_its_own() -> None:
             default_rules=(),
         )
 
-    with pytest.raises(FaultyInput, match="unknown agent 'own'"):
+    with pytest.raises(FaultyInput, match="unknown agent `own`"):
         plan(Overrides(agent="own"))
-    with pytest.raises(UsageError, match="unknown agent 'own2'"):
+    with pytest.raises(UsageError, match="unknown agent `own2`"):
         plan(Overrides(agent="own2"))

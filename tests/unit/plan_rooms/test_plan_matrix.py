@@ -156,7 +156,7 @@ def test_csv_rows_are_text_and_json_rows_keep_their_types(tmp_path: Path) -> Non
         ({"include": [{"p": 1}]}, "'p' is a parameter, too"),
         ({"a": [1], "exclude": {"a": 1}}, "exclude must be a list"),
         ({"a": [1], "exclude": [1]}, "exclude must be a list"),
-        ({"alpha": [1], "exclude": [{"alfa": 1}]}, "no axis 'alfa'; did you mean 'alpha'?"),
+        ({"alpha": [1], "exclude": [{"alfa": 1}]}, "no axis `alfa`; did you mean `alpha`?"),
         ({"include": {"query": "SELECT 1"}}, "{query: ...} is not supported"),
         ({"include": {"xml": "x"}}, "include must be a list of rows, {csv: FILE} or {json: FILE}"),
         ({"include": [3]}, "include: row 1 must be a mapping"),

@@ -125,7 +125,7 @@ def test_all_that_is_missing_or_wrong_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(FaultyInput) as caught:
         source_of(tmp_path, text).values({"c": "x", "A": "typo"})
     assert [(fault.line, fault.message) for fault in caught.value.faults] == [
-        (3, "the parameter `a` is required; give it with `-p a=...`"),
+        (3, "the parameter `a` is required; give it with `-p a=...`; was it meant by `A`?"),
         (4, "the parameter `b` is required; give it with `-p b=...`"),
         (5, 'the parameter `c` must be a number, not the text "x"'),
     ]

@@ -1,0 +1,18 @@
+"""The configuration of an invocation, out of the files that its command line names."""
+
+from harness_batch.app.options import ConfigSources
+from harness_batch.app.shelves import user_agents
+from harness_batch.config.door import load_config
+from harness_batch.config.record import Config
+
+
+def read_config(sources: ConfigSources) -> Config:
+    """Raises: FaultyInput with the faults of all files."""
+    return load_config(
+        repo=sources.cwd,
+        explicit=sources.explicit,
+        environ=sources.environ,
+        trust_repo=sources.trust_repo,
+        use_repo=sources.repo_config,
+        taken_agents=user_agents(sources.environ),
+    )
