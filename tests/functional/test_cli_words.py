@@ -102,6 +102,77 @@ def test_a_missing_key_is_named_on_the_screen(ran: Path) -> None:
     assert "cannot connect to 127.0.0.1:9: Connection refused" in " ".join(done.stdout.split())
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--limit", "steps=many"), "--limit steps=many: 'many' is not a whole number"),
+        (
+            ("--deny", "webftech"),
+            "--deny webftech: `webftech` is no permission; did you mean `webf",
+        ),
+        (("-p", "a=1", "-p", "b=2"), "-p b: no recipe declares it"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_is_named_with_its_option(
+    ran: Path, words: tuple[str, ...], told: str
+) -> None:
+    done = harness_batch(ran, "plan", "fix-failing-test", "--repo", "sample", *words)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_a_misspelt_bundled_recipe_is_recognised(tmp_path: Path) -> None:
+    assert "did you mean `review-pr`?" in harness_batch(tmp_path, "run", "reviwe-pr").stderr
+    assert "it is no file" in harness_batch(tmp_path, "run", str(tmp_path)).stderr
+
+
+def test_a_format_that_is_planned_is_answered_with_those_there_are(ran: Path) -> None:
+    done = harness_batch(ran, "report", "out", "--format", "html")
+    assert done.returncode == 2
+    assert "there are junit, markdown, json, github, text" in done.stderr
+
+
+def test_what_init_says_comes_next_can_be_typed(ran: Path) -> None:
+    said = harness_batch(ran, "init", "--recipe", "first.yaml").stdout
+    lines = [line.split() for line in said.splitlines() if line.startswith("  harness-batch")]
+    assert [words[1] for words in lines] == ["validate", "plan", "run"]
+    model = ["-m", "anthropic/claude-sonnet-5", "--repo", "sample"]
+    for words in lines[:2]:
+        assert words[-2:] == ["-m", "PROVIDER/MODEL"]
+        assert harness_batch(ran, *words[1:-2], *model).returncode == 0
+
+
+def test_a_missing_key_is_told_by_its_variable_and_to_be_mended_first(ran: Path) -> None:
+    words = ("run", "fix-failing-test", "--repo", "sample", "-m", "mine/m", "--config", "k.jsonc")
+    (ran / "k.jsonc").write_text(
+        '{"provider": {"mine": {"type": "openai-chat", "base_url": "https://api.openai.com/v1",'
+        ' "api_key": "{env:NO_SUCH_KEY}"}}}'
+    )
+    done = harness_batch(ran, *words)
+    assert done.returncode == 3
+    said = " ".join(done.stdout.split())
+    assert "key is missing or was refused" in said
+    assert "set NO_SUCH_KEY" in said
+    assert "mend the cause, then run 1 errored session again" in said
+
+
+def test_the_summary_too_says_which_checkout_a_patch_is_for(tmp_path: Path) -> None:
+    assert harness_batch(tmp_path, "init", "--sample", "sample").returncode == 0
+    words = ("run", "fix-failing-test", "--repo", "sample", "--allow", "bsh*:ls")
+    assert harness_batch(tmp_path, *words).returncode == 2
+    done = harness_batch(tmp_path, *words[:-1], "bash:python -c *")
+    assert done.returncode == 0
+    (folder,) = (tmp_path / ".harness" / "runs").iterdir()
+    summary = (folder / "summary.md").read_text()
+    assert "--repo sample`" in summary
+    assert "warning: `" not in summary  # the severity is said once
+    transcript = next(folder.glob("items/*/attempt-1/transcript.md")).read_text()
+    assert str(Path(sys.prefix)) not in transcript  # the script's folder is nobody's business
+    listed = harness_batch(tmp_path, "runs").stdout
+    assert listed.rstrip().endswith("exit 0  1 passed  fix-failing-test")
+
+
 @pytest.mark.parametrize("sql", ["", " ; ", "-- nothing"])
 def test_a_query_without_sql_is_the_users_mistake(ran: Path, sql: str) -> None:
     done = harness_batch(ran, "query", "--run", "out", "--", sql)

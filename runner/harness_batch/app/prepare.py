@@ -17,7 +17,7 @@ from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
-from harness_batch.permissions.lint import lint
+from harness_batch.permissions.lint import lint, unknown_permission
 from harness_batch.plan.build import build_plan
 from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.choice import Chooser
@@ -114,6 +114,8 @@ def _cli_rule(action: str, text: str) -> Rule:
     permission, _, pattern = text.partition(":")
     if not permission:
         raise UsageError(f"--{action} {text!r}: write PERMISSION or PERMISSION:PATTERN")
+    if unknown := unknown_permission(permission):
+        raise UsageError(f"--{action} {text}: {unknown}")
     return Rule(permission, pattern or "*", "allow" if action == "allow" else "deny", "cli")
 
 

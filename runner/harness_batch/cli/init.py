@@ -44,4 +44,6 @@ def _make(sample: Path | None, recipe: Path) -> None:
     recipe.parent.mkdir(parents=True, exist_ok=True)
     recipe.write_text(starter_recipe(), encoding="utf-8")
     click.echo(f"wrote {recipe}")
-    click.echo(f"next: harness-batch validate {recipe}, then harness-batch run {recipe} -m MODEL")
+    click.echo("next, with a model of yours for PROVIDER/MODEL:")
+    for name in ("validate", "plan", "run"):
+        click.echo(f"  harness-batch {name} {recipe} -m PROVIDER/MODEL")

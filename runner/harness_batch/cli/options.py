@@ -1,6 +1,7 @@
 """Options that several commands share, and words of the command line turned into records."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -110,13 +111,13 @@ def input_options(command: Function) -> Function:
         option(
             "--allow",
             multiple=True,
-            metavar="PERM:PATTERN",
+            metavar="PERM[:PATTERN]",
             help="A permission rule, after all others.",
         ),
         option(
             "--deny",
             multiple=True,
-            metavar="PERM:PATTERN",
+            metavar="PERM[:PATTERN]",
             help="A permission rule, after all others.",
         ),
         config_options,
@@ -189,7 +190,7 @@ def _limit_value(key: str, value: str) -> int | float | Decimal:
     try:
         match key:
             case "steps" | "tool_calls" | "tokens" | "output_tokens":
-                number: int | float | Decimal = int(value)
+                number: int | float | Decimal = _whole(value)
             case "cost_usd":
                 number = money(value)
             case "seconds" | "working_seconds":
@@ -201,6 +202,12 @@ def _limit_value(key: str, value: str) -> int | float | Decimal:
     if number < 0:
         raise UsageError(f"--limit {key}={value}: it cannot be negative")
     return number
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
 
 
 def money(text: str) -> Decimal:

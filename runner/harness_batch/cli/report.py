@@ -49,7 +49,8 @@ def command(run: str, formats: str, dialect: str, out: Path | None) -> None:
         raise UsageError(f"--format: names no format; there are {', '.join(FORMATS)}")
     for name in names:
         if name in ("html", "sarif"):
-            raise Unsupported(f"--format {name} is not supported by this version")
+            told = f"--format {name} is not supported by this version"
+            raise Unsupported(f"{told}; there are {', '.join(FORMATS)}")
         if name not in FORMATS:
             raise UsageError(f"--format {name}: unknown; there are {', '.join(FORMATS)}")
     folder = find_run(run, harness_of(Path.cwd()))

@@ -26,5 +26,5 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
     for warning in prepared.plan.warnings:
         tell(str(warning))
     count = len(prepared.plan.items)
-    recipes = len({item.recipe.file for item in prepared.plan.items})
+    recipes = len(set(values["recipes"]))
     click.echo(f"valid: {figures.count(recipes, 'recipe')}, {figures.count(count, 'session')}")
