@@ -20,11 +20,6 @@ def answer_text(answer: str) -> str:
     return answer if value is None else json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def answer_name(answer: str) -> str:
-    """Name of the file that holds it: `answer.json` or `answer.md`."""
-    return "answer.md" if answer_json(answer) is None else "answer.json"
-
-
 def language(answer: str) -> str:
     """Info string of a Markdown fence around it."""
     return "text" if answer_json(answer) is None else "json"

@@ -5,7 +5,7 @@ its tools print stands between `stop_commands` and its end, under a token nobody
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness_batch_reports.hostile import one_line
@@ -57,23 +57,3 @@ def stopped(text: str, token: str | None = None) -> str:
     token = token or secrets.token_hex(16)
     body = text if text.endswith("\n") else f"{text}\n"
     return f"::stop-commands::{token}\n{body}::{token}::\n"
-
-
-def output_file(values: Mapping[str, str], delimiter: str | None = None) -> str:
-    """Text to append to the file `GITHUB_OUTPUT`: each value between delimiters.
-
-    `delimiter` is random when it is not given.
-
-    Raises: ValueError for a name that is not `[A-Za-z_][A-Za-z0-9_-]*`, or a value that holds the
-    delimiter, which a random one never meets.
-    """
-    return "".join(_outputs(values.items(), delimiter or f"end_{secrets.token_hex(16)}"))
-
-
-def _outputs(values: Iterable[tuple[str, str]], delimiter: str) -> Iterator[str]:
-    for name, value in values:
-        if not name.replace("-", "_").isidentifier() or not name.isascii():
-            raise ValueError(f"{name!r} is not a name for an output")
-        if delimiter in value:
-            raise ValueError(f"the value of {name} holds the delimiter")
-        yield f"{name}<<{delimiter}\n{value}\n{delimiter}\n"

@@ -4,8 +4,8 @@ from typing import Literal
 
 from ulid import ULID
 
-Kind = Literal["run", "ses", "att", "msg", "prt", "mcl", "tcl", "job", "trn"]
-"""run, session, attempt, message, part, model call, tool call, job, turn."""
+Kind = Literal["run", "ses", "att", "msg", "prt", "mcl", "tcl", "job"]
+"""run, session, attempt, message, part, model call, tool call, job."""
 
 
 def new_id(kind: Kind) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, TypeAlias
 
-from attrs import Factory, evolve, frozen
+from attrs import Factory, frozen
 
 JsonObject: TypeAlias = dict[str, Any]
 """A parsed JSON object; the one loosely typed thing, as it is what models and tools exchange."""
@@ -198,9 +198,3 @@ class Turn:
     def tool_uses(self) -> tuple[ToolUse, ...]:
         """The tool calls in stream order."""
         return tuple(p.body for p in self.parts if isinstance(p.body, ToolUse))
-
-    def with_part(self, part: Part) -> "Turn":
-        """The part put in, in place of the one with its id when there is one."""
-        if any(p.id == part.id for p in self.parts):
-            return evolve(self, parts=tuple(part if p.id == part.id else p for p in self.parts))
-        return evolve(self, parts=(*self.parts, part))

@@ -21,11 +21,11 @@ from pathlib import Path
 from workspace_repos import WORKTREE, opened
 from harness_batch.workspace.worktree import open_workspace
 from harness_batch.workspace.owner import worktrees_folder
-async def main(top, cache, resumable):
+async def main(top, cache, kept):
     repository, base = opened(Path(top))
     folder = worktrees_folder(Path(cache)) / "run_dead" / "ses_1"
     async with open_workspace(repository=repository, base_sha=base, wish=WORKTREE,
-                              folder=folder, resumable=resumable == "yes") as w:
+                              folder=folder, keep=kept == "yes") as w:
         (w.root / "work").write_text("half done")
         (w.tmp / "scratch").write_text("x")
         print(w.tmp, flush=True)
@@ -34,12 +34,10 @@ trio.run(main, *sys.argv[1:])
 """
 
 
-def start_runner(
-    top: Path, cache: Path, resumable: str = "no"
-) -> tuple[subprocess.Popen[str], Path]:
+def start_runner(top: Path, cache: Path, kept: str = "no") -> tuple[subprocess.Popen[str], Path]:
     roots = (Path(__file__).parents[1], Path(__file__).parents[2] / "runner")
     runner = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, top, cache, resumable],
+        [sys.executable, "-c", RUNNER, top, cache, kept],
         stdout=subprocess.PIPE,
         text=True,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(map(str, roots))},
@@ -71,7 +69,7 @@ async def test_a_killed_runners_folder_is_removed_and_a_living_ones_stays(tmp_pa
     assert git(top, "worktree", "list").count("\n") == 0
 
 
-async def test_a_resumable_runs_folder_is_exempt_until_its_session_is_made_again(
+async def test_a_folder_that_is_to_be_kept_is_exempt(
     tmp_path: Path,
 ) -> None:
     top, cache = committed(tmp_path / "r", {"a": "1"}), tmp_path / "cache"

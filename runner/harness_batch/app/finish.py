@@ -32,14 +32,14 @@ class Copies:
     """The checkout that paths in reports are relative to."""
 
 
-def reported(folder: RunFolder, run_id: str | None = None) -> BatchReport:
+def reported(folder: RunFolder) -> BatchReport:
     """The finished run, its database rebuilt first when it does not agree with the journal.
 
     Raises: StorageError, UsageError.
     """
     folder = ensured(folder)
     try:
-        return read_run(folder.database, run_id)
+        return read_run(folder.database)
     except ReportError as error:
         raise UsageError(str(error)) from error
 

@@ -55,7 +55,7 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
     plan = build_plan(
         [(source, _declared(source, given)) for source in sources],
         config=config,
-        agents=library.equipment,
+        equipment=library.equipment,
         repos=lambda source: bases[source.file],
         cli=cli,
         default_rules=DEFAULT_RULES,

@@ -68,7 +68,6 @@ class Sessions:
     child_items: ChildItems
     earlier: dict[str, Session] = field(factory=dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
-    _attempts: dict[str, int] = field(factory=dict)
 
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""

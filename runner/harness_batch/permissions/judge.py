@@ -55,19 +55,6 @@ Verdict: TypeAlias = Allowed | Denied
 
 
 @frozen
-class Explanation:
-    """Why an ask is decided as it is: the matching rules in order, and which of them wins."""
-
-    ruling: Ruling
-    matching: tuple[Rule, ...]
-    """Rules of the stack whose permission and pattern match, in the order of the stack."""
-    too_vague: tuple[Rule, ...]
-    """Those of `matching` that allow, but not this (options, secrets, what cannot be told)."""
-    ceiling: tuple[Rule, ...]
-    """Matching rules of the agent's own restriction."""
-
-
-@frozen
 class Policy:
     """Effective rules of one session. `stack` and `ceiling` in the order of their precedence."""
 
@@ -110,21 +97,6 @@ class Policy:
         if self.parent is not None and not self.parent.can_allow(permission):
             return False
         return bool(self._open(permission))
-
-    def explain(self, ask: Ask) -> Explanation:
-        """Every rule that matches, in order, and the ruling."""
-        matching = tuple(rule for rule in self.stack if _matches(rule, ask))
-        return Explanation(
-            ruling=self.ruling(ask),
-            matching=matching,
-            too_vague=tuple(
-                rule
-                for place, rule in enumerate(matching)
-                if rule.action == "allow"
-                and _vague(rule, ask, next(filter(guards, matching[place::-1]), None))
-            ),
-            ceiling=tuple(rule for rule in self.ceiling if _matches(rule, ask)),
-        )
 
     def _barred(self, allow: Rule, permission: str) -> bool:
         """Does the ceiling deny everything that this rule allows?"""

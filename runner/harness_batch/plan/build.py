@@ -5,7 +5,6 @@ All faults of all recipes are told at once; nothing is started, nothing is calle
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from attrs import Factory, define, evolve, frozen
 
@@ -18,7 +17,6 @@ from harness_batch.plan.choice import Chooser, Wrong, check_overrides
 from harness_batch.plan.digest import Digester
 from harness_batch.plan.inputs import (
     Bases,
-    DiskFiles,
     Equipped,
     Overrides,
     RecipeSource,
@@ -44,27 +42,28 @@ def build_plan(
     sources: Sequence[tuple[RecipeSource, JsonObject]],
     *,
     config: Config,
-    agents: Mapping[str, Agent] | Equipped,
-    repos: Sequence[RepoBase] | Bases,
+    equipment: Equipped,
+    repos: Bases,
     cli: Overrides,
     default_rules: tuple[Rule, ...],
-    files: RepoFiles | None = None,
+    files: RepoFiles,
 ) -> Plan:
     """The items of all recipes, in the order given.
 
     With each source come its parameters as they were given (`--params`); `cli.parameters` win.
-    `agents` may also give all that there is on a repository. `files` answers the matrix's questions
-    about a repository; None looks at the checkout only.
+    `equipment` and `repos` are asked once for each repository and each recipe.
 
     Raises: FaultyInput for recipes, UsageError for the command line.
     """
-    bases = [repos(source) if callable(repos) else repos for source, _ in sources]
-    kits = _kits(agents, [base for each in bases for base in each])
+    bases = [repos(source) for source, _ in sources]
+    kits = {
+        base: equipment(base) for base in dict.fromkeys(base for each in bases for base in each)
+    }
     known = {name: agent for kit in kits.values() for name, agent in kit.agents.items()}
     chooser = Chooser(config=config, agents=known, cli=cli)
     check_overrides(chooser)
     _check_parameters(sources, cli)
-    planning = _Planning(chooser, default_rules, files or DiskFiles(), kits, Digester(config))
+    planning = _Planning(chooser, default_rules, files, kits, Digester(config))
     for (source, given), each in zip(sources, bases, strict=True):
         planning.plan(source, given, each)
     planning.check_keys()
@@ -77,20 +76,9 @@ def build_plan(
     used = {id(source) for source in planning.origins}
     warnings += [_none_of(source) for source, _ in sources if id(source) not in used]
     return Plan(
-        items=select(items, only=cli.only),
+        items=select(items, cli.only),
         warnings=tuple(dict.fromkeys((*config.warnings, *warnings))),
     )
-
-
-def _kits(
-    agents: Mapping[str, Agent] | Equipped, bases: Sequence[RepoBase]
-) -> dict[RepoBase, Equipment]:
-    if not bases and not callable(agents):
-        return {RepoBase(Path(), "", None): Equipment(agents=agents)}
-    return {
-        base: agents(base) if callable(agents) else Equipment(agents=agents)
-        for base in dict.fromkeys(bases)
-    }
 
 
 def _none_of(source: RecipeSource) -> Fault:

@@ -1,14 +1,13 @@
 """What a plan is made of, as the plan sees it: recipes, repositories, and the command line."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from attrs import Factory, frozen
 
 from harness_batch.agents.record import Equipment
-from harness_batch.errors import Fault, UsageError
+from harness_batch.errors import Fault
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
 from harness_batch.recipe.record import Recipe
@@ -84,25 +83,6 @@ class RepoFiles(Protocol):
     def changed_since(self, base: RepoBase, ref: str) -> Sequence[str]:
         """Files that are there at the base and differ from `ref`. Raises: GitError."""
         ...
-
-
-class DiskFiles:
-    """The checkout as it lies on disk; knows no history."""
-
-    def paths(self, base: RepoBase, under: str) -> Sequence[str]:
-        """Files and links below `under`, `.git` left out; links are not followed."""
-        return sorted(self._walk(base.path, base.path / under))
-
-    def changed_since(self, base: RepoBase, ref: str) -> Sequence[str]:
-        """Raises: UsageError always."""
-        raise UsageError(f"files_changed_since: {ref} needs git history at {base.path}")
-
-    def _walk(self, root: Path, top: Path) -> Iterator[str]:
-        for folder, folders, files in os.walk(top):
-            links = [name for name in folders if Path(folder, name).is_symlink()]
-            folders[:] = [name for name in folders if name != ".git"]
-            for name in (*files, *links):
-                yield Path(folder, name).relative_to(root).as_posix()
 
 
 @frozen(kw_only=True)

@@ -101,7 +101,7 @@ def _retry(retry: Json, _folder: Path) -> RetryRule:
 
 def _sandbox(wish: Json, _folder: Path) -> SandboxWish:
     said: JsonObject = {k: tuple(v) if isinstance(v, list) else v for k, v in wish.items()}
-    return SandboxWish(**said, declared_network="network" in wish)
+    return SandboxWish(**said)
 
 
 def _extensions(entries: Json, _folder: Path) -> tuple[Extension, ...]:

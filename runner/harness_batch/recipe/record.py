@@ -32,7 +32,6 @@ class SandboxWish:
     """What the recipe wants of the sandbox."""
 
     network: Literal["none", "all"] | tuple[str, ...] = "all"
-    declared_network: bool = False
     write: tuple[str, ...] = ()
     need: tuple[str, ...] = ()
     external: bool = False

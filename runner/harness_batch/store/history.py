@@ -85,44 +85,41 @@ class UserSql:
 
 @contextmanager
 def open_readonly_for_user_sql(
-    path: Path, *, export: Path | None = None, wait_seconds: float = WAIT_SECONDS
+    path: Path,
 ) -> Iterator[UserSql]:
     """The database, read-only, for SQL of the user's: no files, no network, no settings.
 
-    `export` is one file that COPY ... TO may write. A merge that is under way is waited for, and
-    merges wait while the block runs. Blocks.
+    A merge that is under way is waited for, and merges wait while the block runs. Blocks.
 
     Raises: UsageError when there is no such database; StorageError when it cannot be opened.
     """
     if not path.is_file():
         raise UsageError(f"there is no database {path}; a run makes it when it ends")
-    with _steady(path, wait_seconds):
+    with _steady(path):
         with mapped_errors(f"cannot open {path}"):
             config = closed_config() | {"python_enable_replacements": "false"}
             connection = duckdb.connect(str(path), read_only=True, config=config)
         try:
             with mapped_errors(f"cannot close off {path}"):
-                _close_off(connection, export)
+                _close_off(connection)
             yield UserSql(path, connection)
         finally:
             connection.close()
 
 
-def _close_off(connection: duckdb.DuckDBPyConnection, export: Path | None) -> None:
+def _close_off(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET temp_directory = ''")
-    if export is not None:
-        connection.execute(f"SET allowed_paths = [{_quoted(export.absolute())}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
 
 @contextmanager
-def _steady(path: Path, wait_seconds: float) -> Iterator[None]:
+def _steady(path: Path) -> Iterator[None]:
     """No merge while the block runs. A database that none was merged into has no lock."""
     lock = _lock_of(path)
     if os.access(lock, os.W_OK):
-        with held(lock, "shared", wait_seconds=wait_seconds):
+        with held(lock, "shared", wait_seconds=WAIT_SECONDS):
             yield
     else:
         yield

@@ -1,4 +1,4 @@
-"""A journal read back: all of it, or while another process still writes it.
+"""A journal read back, also while another process still writes it.
 
 Only whole lines count: a cut last line was never acknowledged. A broken line before it is an error
 and says where.
@@ -6,18 +6,13 @@ and says where.
 
 import json
 import mmap
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Final
-
-import trio
+from typing import BinaryIO
 
 from harness_batch.codec import decode
 from harness_batch.errors import StorageError
 from harness_batch.events import Event
-
-POLL_SECONDS: Final = 0.1
-"""How often a followed journal is looked at."""
 
 
 def read_events(path: Path) -> Iterator[Event]:
@@ -30,32 +25,6 @@ def read_events(path: Path) -> Iterator[Event]:
             yield from _events(path, _whole_lines(file))
     except OSError as error:
         raise StorageError(f"cannot read the journal {path}: {error.strerror}") from error
-
-
-async def follow_events(
-    path: Path, stopped: Callable[[], bool], *, poll_seconds: float = POLL_SECONDS
-) -> AsyncIterator[Event]:
-    """The events of a journal that is being written, as they come; waits for the file to appear.
-
-    Ends when `stopped` answers true, after what was written before that.
-
-    Raises: as `read_events`.
-    """
-    lines = 0
-    rest = b""
-    offset = 0
-    while True:
-        last_round = stopped()
-        data = await trio.to_thread.run_sync(_read_from, path, offset)
-        offset += len(data)
-        *whole, rest = (rest + data).split(b"\n")
-        for line in whole:
-            lines += 1
-            yield _decoded(path, lines, line)
-        if not data:
-            if last_round:
-                return
-            await trio.sleep(poll_seconds)
 
 
 def first_envelope(path: Path) -> tuple[str, int] | None:
@@ -104,17 +73,6 @@ def envelope(line: bytes) -> tuple[str, int] | None:
         return str(event["run_id"]), int(event["seq"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
-
-
-def _read_from(path: Path, offset: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(1 << 20)
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise StorageError(f"cannot read the journal {path}: {error.strerror}") from error
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:

@@ -95,16 +95,15 @@ async def open_workspace(
     base_sha: str | None,
     wish: WorkspaceWish,
     folder: Path,
-    resumable: bool = False,
     keep: bool = False,
     notice: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[Workspace]:
     """A workspace for as long as the block runs.
 
     `folder` is the session's own, `worktrees_folder(cache) / run / session`; it is made here and
-    removed at the end; of a kept one only `tmp` is. The stale clean-up spares it when `resumable`
-    or `keep`. `notice` hears what could not be removed. Raises: GitError; HostError;
-    Unsupported and UsageError for a wish that cannot be met.
+    removed at the end; of a kept one only `tmp` is, and the stale clean-up spares it. `notice`
+    hears what could not be removed. Raises: GitError; HostError; Unsupported and UsageError for a
+    wish that cannot be met.
     """
     _check(repository, base_sha, wish)
     # Short, as paths of sockets go in there; named before it is made, so that the owner file tells
@@ -113,7 +112,7 @@ async def open_workspace(
     with ExitStack() as claim:
         with disk(folder):
             await trio.to_thread.run_sync(_make_folder, folder)
-            claim.enter_context(claimed(folder, tmp, exempt=resumable or keep))
+            claim.enter_context(claimed(folder, tmp, exempt=keep))
         try:
             with disk(folder):
                 await trio.to_thread.run_sync(partial(tmp.mkdir, mode=0o700))

@@ -313,20 +313,6 @@ def test_an_answer_has_its_columns(merged: Path) -> None:
     assert answer.rows == (("fix/0000", 1), ("fix/0001", 1))
 
 
-def test_one_file_may_be_exported_when_it_is_named(tmp_path: Path, merged: Path) -> None:
-    target = tmp_path / "it's here.parquet"
-
-    def copy(path: Path) -> str:
-        quoted = str(path).replace("'", "''")
-        return f"COPY run TO '{quoted}' (FORMAT parquet)"
-
-    with open_readonly_for_user_sql(merged, export=target) as database:
-        database.ask(copy(target))
-        with pytest.raises(UsageError):
-            database.ask(copy(tmp_path / "other.parquet"))
-    assert target.read_bytes().startswith(b"PAR1")
-
-
 def test_a_database_that_is_not_there_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(UsageError, match="there is no database"),

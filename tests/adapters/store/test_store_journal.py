@@ -21,7 +21,7 @@ from harness_batch.store.bus import EventBus
 from harness_batch.store.deltas import DeltaSlices
 from harness_batch.store.journal import Journal
 from harness_batch.store.masking import MASKED, Mask
-from harness_batch.store.replay import follow_events, last_envelope, read_events
+from harness_batch.store.replay import last_envelope, read_events
 from store_events import RUN_ID, TIME, story
 
 WRITER = """
@@ -346,32 +346,4 @@ async def test_a_slow_subscriber_loses_events_and_is_told_how_many(tmp_path: Pat
         assert slow.dropped == 2
     with bus.subscribe() as late:
         assert [event async for event in late] == []
-    journal.close()
-
-
-async def test_a_running_journal_is_followed_from_outside(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    send, seen = trio.open_memory_channel[int](10)
-    over = False
-
-    async def follow() -> None:
-        async with send:
-            async for event in follow_events(path, lambda: over, poll_seconds=0.01):
-                await send.send(event.seq)
-
-    with trio.fail_after(10):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(follow)
-            journal = open_journal(tmp_path)
-            journal.append(Notice("info", "a"), None)
-            assert await seen.receive() == 1
-            line = encode(Event(RUN_ID, None, 2, TIME, Notice("info", "ü"))) + b"\n"
-            with path.open("ab", buffering=0) as other:
-                other.write(line[: line.index("ü".encode()) + 1])
-                await trio.sleep(0.05)
-                other.write(line[line.index("ü".encode()) + 1 :])
-                assert await seen.receive() == 2
-                other.write(line.replace(b'"seq":2', b'"seq":3'))
-                over = True
-        assert [seq async for seq in seen] == [3]
     journal.close()

@@ -220,18 +220,6 @@ def test_a_harmless_wrapper_needs_no_rule_but_a_deny_that_names_it_holds() -> No
     assert isinstance(buried.judge(asks), Denied)
 
 
-def test_the_explanation_lists_every_matching_rule_and_the_winner() -> None:
-    judge = policy({"bash": {"*": "deny", "find *": "allow", "git *": "allow"}})
-    told = judge.explain(Ask("bash", "find . -delete", options=("-delete",)))
-    assert [rule.pattern for rule in told.matching] == ["*", "find *"]
-    assert [rule.pattern for rule in told.too_vague] == ["find *"]
-    assert told.ruling.action == "deny"
-    assert told.ruling.rule == told.matching[0]
-    told = policy({"read": {"a/**": "allow"}}).explain(Ask("read", "a/.env"))
-    assert [rule.pattern for rule in told.matching] == ["*", "*.env", "a/**"]
-    assert [rule.pattern for rule in told.too_vague] == ["a/**"]
-
-
 @pytest.mark.parametrize(
     ("declared", "visible"),
     [

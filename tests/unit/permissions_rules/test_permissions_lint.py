@@ -1,13 +1,10 @@
-"""What validate says about rules, and the lines that would have allowed a denied call."""
+"""What validate says about rules."""
 
 import pytest
-import yaml
 
 from harness_batch.permissions.defaults import DEFAULT_RULES
-from harness_batch.permissions.judge import Allowed, Denied, Policy
 from harness_batch.permissions.lint import lint
-from harness_batch.permissions.suggest import allowing_lines
-from harness_batch.rules import Ask, Rule, rules_from
+from harness_batch.rules import Rule, rules_from
 
 Declared = dict[str, str | dict[str, str]]
 
@@ -95,44 +92,3 @@ def test_a_bare_program_that_runs_others_is_found(pattern: str) -> None:
 )  # fmt: skip
 def test_a_named_command_and_a_deny_are_no_finding(pattern: str, action: str) -> None:
     assert findings({"bash": {pattern: action}}) == []
-
-
-def suggested(policy: Policy, asks: list[Ask]) -> tuple[str, ...]:
-    return allowing_lines(policy.judge(asks).rulings)
-
-
-CALLS = [
-    Ask("bash", "git status"),
-    Ask("bash", "git status"),
-    Ask("bash", "echo 'a: #b\n\"' \u2028"),
-    Ask("bash", "sort -uo x y", options=("-uo",)),
-    Ask("bash", "$x a", undecidable="why"),
-    Ask("edit", "src/a b.py"),
-    Ask("external_directory", "/etc/x"),
-    Ask("read", ".env"),
-    Ask("doom_loop", "bash"),
-]
-
-
-def test_the_suggested_lines_are_yaml_that_allows_the_call() -> None:
-    lines = suggested(Policy(DEFAULT_RULES), CALLS)
-    declared = yaml.safe_load("\n".join(lines))
-    assert list(declared) == ["read", "edit", "bash", "external_directory", "doom_loop"]
-    assert next(iter(declared["bash"])) == "*"
-    stack = (*DEFAULT_RULES, *rules_from(declared, "recipe:r.yaml"))
-    assert isinstance(Policy(stack).judge(CALLS), Allowed)
-
-
-def test_nothing_is_suggested_for_what_is_allowed_already() -> None:
-    asks = [Ask("read", "a"), Ask("edit", "b")]
-    assert suggested(Policy(DEFAULT_RULES), asks) == ("edit:", '  "b": allow')
-
-
-def test_nothing_is_suggested_that_no_rule_can_allow() -> None:
-    own = rules_from({"edit": "deny"}, "agent:plan")
-    judge = Policy(DEFAULT_RULES, ceiling=own)
-    asks = [Ask("edit", "a"), Ask("bash", "git push"), Ask("bash", "git -C x config y")]
-    assert isinstance(judge.judge(asks), Denied)
-    assert suggested(judge, asks) == ()
-    assert suggested(Policy(DEFAULT_RULES, parent=judge), asks[:1]) == ()
-    assert suggested(Policy(DEFAULT_RULES), [Ask("edit", ".git/config")]) == ()

@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch.agents.door import load_agents
-from harness_batch.agents.record import Agent
+from harness_batch.agents.record import Agent, Equipment
 from harness_batch.config.record import Config, ModelInfo, Prices, ProviderSettings
 from harness_batch.errors import Fault, FaultyInput, UsageError
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.plan.build import Overrides, Plan, RepoBase, build_plan
-from harness_batch.plan.select import Shard, select
 from harness_batch.plan.view import plan_as_json, plan_as_text
 from harness_batch.recipe.record import Check, Expectations, Recipe, SandboxWish
 from harness_batch.rules import Rule
@@ -39,6 +38,7 @@ PROVIDERS = {
     "scripted": ProviderSettings(name="scripted", type="scripted"),
 }
 CONFIG = Config(providers=PROVIDERS)
+NO_FILES = MemoryFiles(())
 DEFAULT = (Rule("read", "*", "allow", "default"),)
 BASE = RepoBase(Path("/work/app"), "HEAD", "1" * 40)
 RECIPE = Recipe(file=Path("/r/fix.yaml"), name="fix", models=("mine/m",), prompt="Do it.")
@@ -63,13 +63,13 @@ def plan_of(
     repos: tuple[RepoBase, ...] = (BASE,),
     agents: dict[str, Agent] | None = None,
     given: JsonObject | None = None,
-    files: MemoryFiles | None = None,
+    files: MemoryFiles = NO_FILES,
 ) -> Plan:
     return build_plan(
         [(one, given or {}) for one in sources],
         config=config,
-        agents=load_agents() if agents is None else agents,
-        repos=repos,
+        equipment=lambda _: Equipment(agents=load_agents() if agents is None else agents),
+        repos=lambda _: repos,
         cli=cli,
         default_rules=DEFAULT,
         files=files,
@@ -300,10 +300,11 @@ def test_each_recipe_may_have_repositories_of_its_own() -> None:
     plan = build_plan(
         [(source(), {}), (other, {})],
         config=CONFIG,
-        agents=load_agents(),
+        equipment=lambda _: Equipment(agents=load_agents()),
         repos=lambda one: (evolve(BASE, ref=one.name),),
         cli=Overrides(),
         default_rules=DEFAULT,
+        files=NO_FILES,
     )
     assert [(item.key, item.ref) for item in plan.items] == [("fix", "fix"), ("other", "other")]
 
@@ -355,19 +356,6 @@ def test_only_keeps_the_items_that_match() -> None:
     assert item.key == "fix/p=web"
     with pytest.raises(UsageError, match=r"--only fix/p=wbe: matches no item; did you mean"):
         plan_of(many, cli=Overrides(only=("fix/p=wbe",)))
-
-
-def test_shards_share_the_items_without_overlap() -> None:
-    items = plan_of(source(matrix={"n": list(range(10))})).items
-    shares = [select(items, shard=Shard.parse(f"{index}/4")) for index in (1, 2, 3, 4)]
-    assert sorted(item.key for share in shares for item in share) == sorted(i.key for i in items)
-    assert select(items[:1], shard=Shard(2, 2)) == ()
-
-
-@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", ""])
-def test_a_bad_shard_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="must be I/N"):
-        Shard.parse(text)
 
 
 @settings(deadline=None)

@@ -16,7 +16,7 @@ from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item
 from harness_batch.recipe.record import Recipe
 from memory_shelf import MemoryShelf
-from plan_fakes import MemorySource
+from plan_fakes import MemoryFiles, MemorySource
 
 PROVIDERS = {"mine": ProviderSettings(name="mine", type="openai-chat")}
 CONFIG = Config(providers=PROVIDERS)
@@ -42,10 +42,11 @@ def item_of(
     (item,) = build_plan(
         [(MemorySource(recipe=recipe), {})],
         config=CONFIG,
-        agents=lambda _base: equipment,
-        repos=(BASE,),
+        equipment=lambda _: equipment,
+        repos=lambda _: (BASE,),
         cli=cli,
         default_rules=(),
+        files=MemoryFiles(()),
     ).items
     return item
 
@@ -107,10 +108,11 @@ def test_each_repository_has_agents_of_its_own() -> None:
         build_plan(
             [(MemorySource(recipe=RECIPE), {})],
             config=CONFIG,
-            agents=equipment,
-            repos=(BASE, other),
+            equipment=equipment,
+            repos=lambda _: (BASE, other),
             cli=cli,
             default_rules=(),
+            files=MemoryFiles(()),
         )
 
     with pytest.raises(FaultyInput, match="unknown agent `own`"):

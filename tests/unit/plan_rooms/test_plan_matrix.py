@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness_batch.errors import FaultyInput
 from harness_batch.messages import JsonObject
 from harness_batch.plan.globs import literal_folder, matching
-from harness_batch.plan.inputs import DiskFiles, RepoBase
+from harness_batch.plan.inputs import RepoBase
 from harness_batch.plan.matrix import rows
 from harness_batch.recipe.record import Recipe
 from plan_fakes import MemoryFiles, MemorySource
@@ -100,22 +100,6 @@ def test_a_glob_gives_paths_of_the_repository(pattern: str, expected: list[str])
 def test_files_changed_since_a_ref_are_an_axis() -> None:
     found = rows_of({"f": {"files_changed_since": "main"}})
     assert found == ({"f": "src/a.py"}, {"f": "src/b.py"})
-
-
-def test_the_checkout_answers_globs_without_git(tmp_path: Path) -> None:
-    for name in ("a/x.txt", "b/y.txt", ".git/z.txt"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("")
-    (tmp_path / "link").symlink_to("/")
-    base = RepoBase(tmp_path, "HEAD", None)
-    assert DiskFiles().paths(base, "") == ["a/x.txt", "b/y.txt", "link"]
-    assert DiskFiles().paths(base, "a") == ["a/x.txt"]
-    source = MemorySource(
-        recipe=Recipe(file=tmp_path / "x.yaml", name="x"),
-        matrix={"a": {"files_changed_since": "main"}},
-    )
-    with pytest.raises(FaultyInput, match="needs git history"):
-        rows(source, base, DiskFiles())
 
 
 def test_csv_rows_are_text_and_json_rows_keep_their_types(tmp_path: Path) -> None:

@@ -99,7 +99,6 @@ def test_a_whole_recipe_becomes_its_record(tmp_path: Path) -> None:
         on_denial=3,
         sandbox=SandboxWish(
             network=("pypi.example",),
-            declared_network=True,
             write=("../cache",),
             need=("net-none",),
             external=False,

@@ -150,15 +150,6 @@ def test_output_of_others_stands_between_stop_and_resume() -> None:
     assert github.stopped("x") != github.stopped("x")
 
 
-def test_output_values_stand_between_delimiters_that_no_value_holds() -> None:
-    assert github.output_file({"exit-code": "1"}, "end") == "exit-code<<end\n1\nend\n"
-    assert github.output_file({"a": "x\ny"}) != github.output_file({"a": "x\ny"})
-    with pytest.raises(ValueError, match="delimiter"):
-        github.output_file({"a": "x\nend\n"}, "end")
-    with pytest.raises(ValueError, match="not a name"):
-        github.output_file({"a\nb": "x"})
-
-
 def test_notices_of_a_whole_run_have_no_session() -> None:
     notice = Notice(session_id=None, level="info", text="t", ts=None)
     report = evolve(report_samples.passing(), notices=(notice,))
