@@ -8,11 +8,11 @@ the environment's prefix, in the user's base, or where the installer's own recor
 import site
 import sys
 from collections.abc import Iterator
-from difflib import get_close_matches
 from importlib import metadata
 from pathlib import Path
 
 from harness_batch.errors import UsageError
+from harness_batch.words import nearest
 
 _SHARED = Path("share/harness-batch/recipes")
 _SAMPLE = Path("samples/fix-failing-test")
@@ -31,9 +31,8 @@ def find_recipe(word: str, cwd: Path) -> Path:
         return bundled[word]
     names = ", ".join(sorted(bundled)) or "none was found"
     why = "it is no file" if (cwd / path).exists() else "no such file"
-    near = get_close_matches(word, bundled, n=1, cutoff=0.7)
-    hint = f"; did you mean `{near[0]}`?" if near else ""
-    raise UsageError(f"no recipe `{word}`: {why}, and bundled are: {names}{hint}")
+    told = f"no recipe `{word}`: {why}, and bundled are: {names}"
+    raise UsageError(told + nearest(word, bundled))
 
 
 def bundled_recipes() -> dict[str, Path]:
