@@ -226,7 +226,9 @@ def request_size(request: ModelRequest) -> int:
 
 
 def is_cut(turns: Sequence[Turn]) -> bool:
-    """Whether the request came after a compaction or a prune, or asks for a summary."""
+    """Whether the request begins a conversation, asks for a summary, or comes after one."""
+    if all(turn.message.role == "user" for turn in turns):
+        return True
     first = turns[0].parts[0].body
     synthetic = getattr(first, "synthetic", False)
     text = " ".join(str(part.body) for turn in turns for part in turn.parts)
@@ -443,6 +445,7 @@ def _item(number: int, part: Part) -> Item:
         prompt="Do it.",
         on_denial=part.on_denial,
         checks=checks,
+        retry=part.retry,
         response_schema={"type": "object"} if part.schema else None,
     )
     return Item(

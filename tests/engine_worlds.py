@@ -20,6 +20,7 @@ from harness_batch.errors import (
 )
 from harness_batch.limits import Limits
 from harness_batch.messages import FinishReason, JsonObject
+from harness_batch.recipe.record import RetryRule
 from harness_batch.rules import Rule
 
 T = TypeVar("T")
@@ -84,6 +85,8 @@ class Part:
     context: int | None = None
     check_passes: bool | None = None
     """Of a check after the work; None: there is no check."""
+    retry: RetryRule | None = None
+    """One whose checks fail as `check_passes` says."""
     patch_seconds: float = 0.0
 
 
@@ -190,6 +193,14 @@ LIMITS = st.builds(
     working_seconds=maybe(st.sampled_from([1.0, 30.0])),
     output_tokens=maybe(st.sampled_from([20, 500])),
 )
+RETRIES = st.builds(
+    RetryRule,
+    max_retries=st.integers(1, 2),
+    checks=st.just(("test -e done",)),
+    on_failure=st.sampled_from(["", "true"]),
+    feedback=st.booleans(),
+    reset=st.booleans(),
+)
 PARTS = st.builds(
     Part,
     acts=st.lists(ACTS, min_size=1, max_size=10).map(tuple),
@@ -199,14 +210,15 @@ PARTS = st.builds(
     on_denial=often(st.just("continue"), st.sampled_from(["fail", 2])),
     schema=maybe(st.just(True)).map(bool),
     context=st.sampled_from([None, 1000, 4000, 16_000]),
-    check_passes=maybe(st.booleans()),
+    check_passes=st.sampled_from([None, None, True, False]),
+    retry=st.one_of(st.none(), RETRIES),
     patch_seconds=maybe(st.sampled_from([2.0, 500.0])).map(lambda seconds: seconds or 0.0),
 )
 WORLDS = st.builds(
     World,
     parts=st.lists(PARTS, min_size=1, max_size=3).map(tuple),
     jobs=st.integers(1, 3),
-    max_cost=maybe(st.sampled_from([Decimal("0.002"), Decimal("0.02"), Decimal("0.2")])),
+    max_cost=st.sampled_from([None, None, Decimal("0.02"), Decimal("0.2")]),
     max_failures=maybe(st.integers(1, 2)),
     stop=maybe(
         st.tuples(

@@ -290,6 +290,28 @@ def test_a_key_the_guide_does_not_have_is_refused(tmp_path: Path) -> None:
         open_recipe(file)
 
 
+PLANNED = {
+    "team": "team: {rounds: 1}",
+    "protocol: tags": "protocol: tags",
+    "cache": "cache: {ttl: 7d}",
+    "matrix.include.query": 'matrix: {include: {query: "SELECT 1 AS x"}}',
+}
+"""What recipes.md calls planned, and how a recipe says it."""
+
+
+def test_the_guide_names_what_is_planned() -> None:
+    told = section(DOCS / "recipes.md", "## Planned").partition("|")[0]
+    assert names(told) == list(PLANNED)
+
+
+@pytest.mark.parametrize("line", PLANNED.values())
+def test_what_is_planned_is_refused_by_name(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text(f"prompt: Do it.\n{line}\n")
+    with pytest.raises(FaultyInput, match="not supported by this version"):
+        open_recipe(file)
+
+
 def test_json_blocks_are_json() -> None:
     for page in PAGES:
         for block in blocks(page, "json"):

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from harness_batch import errors
-from markdown_blocks import DOCS, PAGES, ROOT, names, section, tables
+from markdown_blocks import DOCS, PAGES, ROOT, commands, names, section, tables
 
 PACKAGES = (ROOT / "runner/harness_batch", ROOT / "reports/harness_batch_reports")
 MODULES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
@@ -98,15 +98,33 @@ def _redrawn(found: re.Match[str]) -> str:
 
 
 def test_the_systems_on_the_architecture_page_are_where_it_says() -> None:
+    """Each names modules and test files that exist, or is one of the planned ones."""
     (rows,) = tables(section(DOCS / "architecture.md", "## Systems"))
+    systems = [system for system, _, _ in rows[1:]]
+    assert len(systems) == len(set(systems))
+    assert {system for system, *rest in rows[1:] if rest == ["planned", "planned"]} == PLANNED
     for system, modules, tests in rows[1:]:
-        if modules == "planned":
-            assert tests == "planned", system
+        if system in PLANNED:
             continue
+        assert names(modules), f"{system}: no module"
+        assert names(tests), f"{system}: no test"
         for name in names(modules):
             assert (PACKAGES[0] / name).is_file(), f"{system}: {name}"
         for name in names(tests):
-            assert (ROOT / name).is_file(), f"{system}: {name}"
+            assert "\ndef test_" in _tests_in(name) or "\nasync def test_" in _tests_in(name), (
+                f"{system}: {name}"
+            )
+
+
+PLANNED = {
+    "memory", "MCP", "language servers", "credentials file and login", "tag protocol", "roles",
+}  # fmt: skip
+"""Systems that no module has yet."""
+
+
+def _tests_in(name: str) -> str:
+    path = ROOT / name
+    return path.read_text("utf-8") if path.name.startswith("test_") and path.is_file() else ""
 
 
 def test_the_direction_of_imports_is_told_as_it_is_held() -> None:
@@ -240,6 +258,11 @@ def test_links_within_the_guide_meet_a_heading(page: Path) -> None:
 
 def test_the_changelog_says_what_is_not_released_yet() -> None:
     assert "\n## Unreleased\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_test_command_of_the_front_page_is_the_one_that_ci_runs() -> None:
+    (line,) = (line for line in commands(ROOT / "README.md") if "-m pytest" in line)
+    assert line.partition(".venv/bin/python ")[2] in (ROOT / ".ci/run").read_text("utf-8")
 
 
 # ---- schemas

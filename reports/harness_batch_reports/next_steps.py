@@ -8,6 +8,7 @@ from attrs import frozen
 
 from harness_batch_reports import figures
 from harness_batch_reports.allow import allowing
+from harness_batch_reports.reasons import meaning
 from harness_batch_reports.records import BatchReport, Session
 from harness_batch_reports.verdict import worst_first
 
@@ -59,20 +60,21 @@ class _Where:
     def session(self, command: str, session: Session) -> str:
         """`harness-batch COMMAND SESSION`, with `--run` where that is needed."""
         words = ["harness-batch", command, session.session_id]
-        words += ["--run", self._short(self.run)] if self.run else []
+        words += ["--run", _short(self.run, self.near)] if self.run else []
         return shlex.join(words)
 
     def checkout(self, session: Session) -> str:
         """`--repo PATH` when the session worked on another repository than the one at hand."""
-        if session.repo is None or Path(session.repo) == self.home or self.near is None:
+        if session.repo is None or Path(session.repo) == self.home:
             return ""
-        if self.home is None and self.near.is_relative_to(session.repo):
+        near = self.near or self.home  # a page is read at the top of the repository that ran it
+        if near is None or (self.home is None and near.is_relative_to(session.repo)):
             return ""
-        return f" --repo {shlex.quote(self._short(Path(session.repo)))}"
+        return f" --repo {shlex.quote(_short(Path(session.repo), near))}"
 
-    def _short(self, path: Path) -> str:
-        inside = self.near is not None and path.is_relative_to(self.near)
-        return str(path.relative_to(self.near or path)) if inside else str(path)
+
+def _short(path: Path, near: Path | None) -> str:
+    return str(path.relative_to(near)) if near and path.is_relative_to(near) else str(path)
 
 
 def _look(bad: list[Session], where: _Where) -> Iterator[Step]:
@@ -93,8 +95,21 @@ def _again(report: BatchReport, worst: tuple[Session, ...]) -> Iterator[Step]:
     """What was not decided on merit can be run again; the rest is kept."""
     again = [s for s in worst if s.status in {"errored", "cancelled", "skipped", None}]
     if again:
-        words = f"run {figures.count(len(again), 'unfinished session')} again"
-        yield Step(words, _resuming(report))
+        kind = "errored" if all(s.status == "errored" for s in again) else "unfinished"
+        words = f"run {figures.count(len(again), f'{kind} session')} again"
+        first = "mend the cause, then " if any(_stays(s) for s in again) else ""
+        yield Step(first + words, _resuming(report))
+
+
+def _stays(session: Session) -> bool:
+    """Errored for a reason that is still there when nobody does anything."""
+    return session.status == "errored" and meaning(session).type in _LASTING
+
+
+_LASTING = frozenset({
+    "infra.sandbox", "infra.setup", "policy.grant", "provider.auth", "provider.model",
+    "provider.quota",
+})  # fmt: skip
 
 
 def _resuming(report: BatchReport) -> str:

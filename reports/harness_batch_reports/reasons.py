@@ -62,7 +62,7 @@ REASONS: dict[str, Meaning] = {
     "patch": Meaning("policy.patch", "the patch rules refuse the change"),
     "secret_leak": Meaning("policy.secret_leak", "a secret was found in the output"),
     "grant": Meaning("policy.grant", "the model is not granted to this recipe"),
-    "auth": Meaning("provider.auth", "the provider refused the credentials"),
+    "auth": Meaning("provider.auth", "the provider's key is missing or was refused"),
     "quota": Meaning("provider.quota", "the provider account has no credit left"),
     "rate_limit": Meaning("provider.rate_limit", "the provider kept limiting the rate"),
     "unavailable": Meaning("provider.unavailable", "the provider was not available"),

@@ -73,8 +73,16 @@ class Fault:
 
     def __str__(self) -> str:
         """`file:line:col: message`, as editors and CI annotations read it."""
+        return self._told("warning: " if self.severity == "warning" else "")
+
+    @property
+    def text(self) -> str:
+        """The same without the word of its severity, for where that is said already."""
+        return self._told("")
+
+    def _told(self, severity: str) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else f"{self.file}"
-        return f"{place}: {'warning: ' if self.severity == 'warning' else ''}{self.message}"
+        return f"{place}: {severity}{self.message}"
 
 
 class FaultyInput(UserError):

@@ -411,9 +411,18 @@ async def test_a_server_that_keeps_the_line_open_after_the_end_is_not_waited_for
 async def test_a_server_that_never_answers_is_given_up(wire: str) -> None:
     waits = {"first_byte_timeout": 0.1, "connect_timeout": 0.1}
     async with served(wire, Raw(hang=True), settings=waits) as (model, server):
-        with trio.fail_after(2), pytest.raises(ProviderTimeout, match="no answer within"):
+        with trio.fail_after(2), pytest.raises(ProviderTimeout, match="no answer within") as caught:
             await replies(model, request())
         await gone(server)
+    assert caught.value.sent, "the provider may have worked on it"
+
+
+@WIRE
+async def test_a_request_that_went_out_and_was_dropped_may_have_cost_something(wire: str) -> None:
+    async with served(wire, Raw()) as (model, _):
+        with pytest.raises(NetworkFailure) as caught:
+            await replies(model, request())
+    assert caught.value.sent
 
 
 async def gone(server: Server) -> None:
@@ -531,9 +540,12 @@ async def test_an_unknown_model_is_named(wire: str) -> None:
 @WIRE
 async def test_nobody_there_is_said_with_the_reason(wire: str) -> None:
     model = open_model(wire, "http://127.0.0.1:9/v1")
-    with pytest.raises(NetworkFailure, match=r"mine: cannot connect to 127\.0\.0\.1:9: \w+"):
+    with pytest.raises(
+        NetworkFailure, match=r"mine: cannot connect to 127\.0\.0\.1:9: \w+"
+    ) as caught:
         await replies(model, request())
     await model.aclose()
+    assert not caught.value.sent
 
 
 @WIRE

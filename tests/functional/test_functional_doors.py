@@ -302,3 +302,20 @@ async def test_the_users_own_files_count_everywhere(tmp_path: Path) -> None:
     (item,) = json.loads(said)["items"]
     assert item["agent"] == "mine"
     assert "agent:mine" in {rule["source"] for rule in item["permissions"]}
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+async def test_names_of_a_repositorys_files_are_no_commands_to_a_log(
+    tmp_path: Path, command: str
+) -> None:
+    bench = Bench(tmp_path)
+    bench.set_up({".harness/agents/a\n::error::b\x1b[31m.md": "---\ndescription: odd\n---\n"})
+    recipe = tmp_path / "r.json"
+    recipe.write_text(json.dumps({"name": "r", "prompt": "go", "model": "scripted/s.yaml"}))
+    (tmp_path / "s.yaml").write_text("- text: done\n")
+    done = await bench.run(command, str(recipe))
+    said = done.stderr.decode()
+    assert done.returncode == 2
+    assert "is no name" in said
+    assert "\x1b" not in said
+    assert not any(line.startswith("::") for line in said.splitlines())

@@ -137,6 +137,37 @@ def test_a_sub_recipe_needs_a_rule_and_is_told_so(linted: FamilyRun) -> None:
     assert "`task: {locked: allow}`" in linted.stderr
 
 
+def test_a_sub_recipe_that_declares_retry_has_attempts_of_its_own(tmp_path: Path) -> None:
+    check = {"type": "shell", "command": "test -e shop/x.py"}
+    retry = {"max_retries": 2, "feedback": True, "reset": True, "checks": [check]}
+    again: dict[str, Any] = {**LINT, "retry": retry, "agent": "build"}
+    write = Call("write", {"file_path": "shop/x.py", "content": "X = 1\n"})
+    family = Family(
+        recipe=PARENT,
+        recipes={"sub/lint.json": again},
+        models={
+            "lead": [Reply(lint(package="shop", level=2)), Reply(Say("Linted."))],
+            "linter": [
+                Reply(Call("final_output", {"faults": 3})),
+                Reply(write, Call("final_output", {"faults": 0})),
+            ],
+        },
+    )
+    run = carry_out(tmp_path, family)
+
+    assert run.exit_code == 0, run.stderr
+    (child,) = run.children
+    assert (child["status"], child["attempts"]) == ("passed", 2)
+    mine = f"session_id = '{child['session_id']}'"
+    attempts = run.rows(f"SELECT n, status, reason FROM attempt WHERE {mine} ORDER BY n")
+    assert [tuple(row.values()) for row in attempts] == [
+        (1, "failed", "check:retry-1"),
+        (2, "passed", None),
+    ]
+    assert '{"faults": 0}' in results_in(run.requests_of("lead")[1])[0]
+    assert run.top["attempts"] == 1
+
+
 def test_what_a_sub_recipe_names_is_checked_before_anything_runs(tmp_path: Path) -> None:
     family = Family(
         models={"lead": []},

@@ -110,8 +110,3 @@ def script() -> Iterator[Reply]:
     for step in yaml.safe_load(path.read_text("utf-8")):
         calls = [Call(call["name"], call["arguments"]) for call in step.get("calls", ())]
         yield Reply(Say(step["text"]), *calls)
-
-
-def test_the_test_command_is_the_one_that_ci_runs() -> None:
-    (line,) = (line for line in commands(README) if "-m pytest" in line)
-    assert line.partition(".venv/bin/python ")[2] in (ROOT / ".ci/run").read_text("utf-8")

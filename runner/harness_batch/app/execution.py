@@ -173,7 +173,7 @@ class Execution:
             keep=self.options.keep_worktrees,
             notice=lambda session_id, text: log.append(Notice("warning", text), session_id),
         )
-        for text in (*told, *map(str, self.prepared.plan.warnings), *sites.notices):
+        for text in (*told, *(w.text for w in self.prepared.plan.warnings), *sites.notices):
             log.append(Notice("warning", text), None)
         if resumed:
             log.append(Notice("info", _reused(reuse)), None)

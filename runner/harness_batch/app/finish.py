@@ -10,7 +10,7 @@ from attrs import frozen
 
 from harness_batch.app.places import harness_of
 from harness_batch.errors import StorageError, UsageError
-from harness_batch.store.disk import write_bytes
+from harness_batch.store.disk import write_bytes, write_copy
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.history import merge
 from harness_batch.store.lock import WAIT_SECONDS
@@ -56,13 +56,12 @@ def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Map
         folder.summary: page,
         folder.result: result_json.as_text(result_json.result(report)).encode(),
     }
-    if copies.junit:
-        texts[copies.junit] = xml
-    if copies.summary:
-        texts[copies.summary] = page
     for path, data in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, data)
+    for copy, data in ((copies.junit, xml), (copies.summary, page)):
+        if copy is not None:
+            write_copy(copy, data)
     return {
         "junit": copies.junit or folder.junit,
         "summary": copies.summary or folder.summary,
@@ -136,10 +135,18 @@ def session_of(word: str, run_word: str | None, cwd: Path) -> tuple[RunFolder, s
 
 
 def patch_of(word: str, run_word: str | None, cwd: Path) -> bytes | None:
-    """The patch of the last attempt of a session; None when it left none. Raises: UsageError."""
+    """The patch of the last attempt of a session; None when it left none.
+
+    Raises: UsageError, also for a patch that the recipe's patch rules refuse.
+    """
     folder, session_id = session_of(word, run_word, cwd)
     session = next((s for s in reported(folder).sessions if s.session_id == session_id), None)
     if session is None or session.folder is None or not session.attempts:
         return None
     path = folder.attempt(session.folder, session.attempts).patch
+    if session.patch is not None and session.patch.refused is not None:
+        raise UsageError(
+            f"the patch rules refuse this patch: {session.patch.refused}. It is not applied; "
+            f"read {path}, and take with `git apply` what you want of it"
+        )
     return path.read_bytes() if path.exists() else None

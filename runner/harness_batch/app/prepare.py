@@ -17,13 +17,14 @@ from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
 from harness_batch.permissions.defaults import DEFAULT_RULES
-from harness_batch.permissions.lint import lint
+from harness_batch.permissions.lint import lint, unknown_permission
 from harness_batch.plan.build import build_plan
 from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
 from harness_batch.recipe.door import RecipeSource, open_recipe
+from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.parameter_file import read_parameters
 from harness_batch.recipe.places import find_recipe
 from harness_batch.rules import Rule
@@ -113,6 +114,8 @@ def _cli_rule(action: str, text: str) -> Rule:
     permission, _, pattern = text.partition(":")
     if not permission:
         raise UsageError(f"--{action} {text!r}: write PERMISSION or PERMISSION:PATTERN")
+    if unknown := unknown_permission(permission):
+        raise UsageError(f"--{action} {text}: {unknown}")
     return Rule(permission, pattern or "*", "allow" if action == "allow" else "deny", "cli")
 
 
@@ -146,9 +149,9 @@ def _repo_words(inputs: Inputs) -> Iterable[str]:
 
 def _listed(file: Path) -> Iterable[str]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--repo @{file}: cannot be read: {error}") from error
+        lines = read_small_text(file).splitlines()
+    except FaultyInput as error:
+        raise UsageError(f"--repo @{error}") from error
     stripped = (line.strip() for line in lines)
     return [line for line in stripped if line and not line.startswith("#")]
 

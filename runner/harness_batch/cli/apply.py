@@ -6,6 +6,9 @@ import click
 
 from harness_batch.errors import GitError, UsageError
 
+_LONGEST_PATH = 4096
+"""Characters shown of a path; Linux takes no longer one."""
+
 
 @click.command()
 @click.argument("session")
@@ -28,6 +31,7 @@ def command(session: str, run_word: str | None, repo: Path) -> None:
     from harness_batch.app.finish import patch_of
     from harness_batch.workspace.apply import apply_patch
     from harness_batch.workspace.repository import discover
+    from harness_batch_reports.hostile import one_line
 
     patch = patch_of(session, run_word, Path.cwd())
     if patch is None:
@@ -41,5 +45,5 @@ def command(session: str, run_word: str | None, repo: Path) -> None:
         click.echo(f"{checkout.path} has this change already")
         return
     for path in changed:
-        click.echo(path)
+        click.echo(one_line(path, _LONGEST_PATH))  # the agent chose the name
     click.echo("applied; look at it with `git diff` and commit what you want to keep")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness_batch import __version__
+from harness_batch.cli.streams import tell
 
 
 @click.command()
@@ -53,7 +54,7 @@ def command(as_json: bool, config: Path | None) -> None:
     for name, prop in found.items():
         click.echo(f"  {name:<20} {'yes' if prop.holds else f'no: {prop.why}'}")
     for warning in loaded.warnings:
-        click.echo(str(warning), err=True)
+        tell(str(warning))
 
 
 _MISSING = {"rg": "missing: grep uses Python instead; apt-get install ripgrep is quicker"}

@@ -25,6 +25,13 @@ from harness_batch.errors import UsageError
 )
 def command(sample: Path | None, recipe: Path) -> None:
     """Write a starter recipe here, or (--sample) the sample repository."""
+    try:
+        _make(sample, recipe)
+    except OSError as error:
+        raise UsageError(f"cannot make {sample or recipe}: {error.strerror}") from error
+
+
+def _make(sample: Path | None, recipe: Path) -> None:
     from harness_batch.app.starter import make_sample, starter_recipe
 
     if sample is not None:
@@ -37,4 +44,6 @@ def command(sample: Path | None, recipe: Path) -> None:
     recipe.parent.mkdir(parents=True, exist_ok=True)
     recipe.write_text(starter_recipe(), encoding="utf-8")
     click.echo(f"wrote {recipe}")
-    click.echo(f"next: harness-batch validate {recipe}, then harness-batch run {recipe} -m MODEL")
+    click.echo("next, with a model of yours for PROVIDER/MODEL:")
+    for name in ("validate", "plan", "run"):
+        click.echo(f"  harness-batch {name} {recipe} -m PROVIDER/MODEL")

@@ -9,7 +9,7 @@ from typing import NoReturn
 import click
 
 from harness_batch import __version__
-from harness_batch.cli.streams import code_of, open_streams
+from harness_batch.cli.streams import code_of, open_streams, tell
 
 COMMANDS = {
     "run": "run the sessions of recipes; write database, reports and patches",
@@ -127,7 +127,7 @@ def _failed(error: Exception) -> int:
         case _:
             from harness_batch.cli.bugs import told
 
-            click.echo(told(error), err=True)
+            tell(told(error))
             return 3
-    click.echo(f"harness-batch: {cause}" if "\n" not in str(cause) else str(cause), err=True)
+    tell(f"harness-batch: {cause}" if "\n" not in str(cause) else str(cause))
     return code

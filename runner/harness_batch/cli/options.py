@@ -1,6 +1,7 @@
 """Options that several commands share, and words of the command line turned into records."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -110,13 +111,13 @@ def input_options(command: Function) -> Function:
         option(
             "--allow",
             multiple=True,
-            metavar="PERM:PATTERN",
+            metavar="PERM[:PATTERN]",
             help="A permission rule, after all others.",
         ),
         option(
             "--deny",
             multiple=True,
-            metavar="PERM:PATTERN",
+            metavar="PERM[:PATTERN]",
             help="A permission rule, after all others.",
         ),
         config_options,
@@ -136,7 +137,9 @@ def config_options(command: Function) -> Function:
             help="One more configuration file; wins over the others.",
         ),
         option(
-            "--trust-repo", is_flag=True, help="Take the repository's own harness.jsonc like yours."
+            "--trust-repo",
+            is_flag=True,
+            help="Take the repository's harness.jsonc, agents, skills and commands like yours.",
         ),
         option(
             "--no-repo-config",
@@ -144,7 +147,7 @@ def config_options(command: Function) -> Function:
             flag_value=False,
             default=True,
             type=bool,
-            help="Leave the repository's harness.jsonc out.",
+            help="Leave the repository's harness.jsonc, agents, skills and commands out.",
         ),
     )
     for decorator in reversed(decorators):
@@ -187,7 +190,7 @@ def _limit_value(key: str, value: str) -> int | float | Decimal:
     try:
         match key:
             case "steps" | "tool_calls" | "tokens" | "output_tokens":
-                number: int | float | Decimal = int(value)
+                number: int | float | Decimal = _whole(value)
             case "cost_usd":
                 number = money(value)
             case "seconds" | "working_seconds":
@@ -199,6 +202,12 @@ def _limit_value(key: str, value: str) -> int | float | Decimal:
     if number < 0:
         raise UsageError(f"--limit {key}={value}: it cannot be negative")
     return number
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
 
 
 def money(text: str) -> Decimal:

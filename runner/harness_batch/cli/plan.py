@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from harness_batch.cli.options import InOrder, input_options, inputs_of, rules_of
+from harness_batch.cli.streams import tell
 from harness_batch.errors import Unsupported
 
 
@@ -28,5 +29,5 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
         click.echo(json.dumps(plan_as_json(prepared.plan), ensure_ascii=False, indent=2))
         return
     for warning in prepared.plan.warnings:
-        click.echo(str(warning), err=True)
+        tell(str(warning))
     click.echo(plan_as_text(prepared.plan).rstrip("\n"))

@@ -1,5 +1,6 @@
 """`harness-batch query`: read-only SQL over the history, or over one run."""
 
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,8 @@ def command(sql: str, db: Path | None, run_word: str | None, form: str) -> None:
 
 def _table(columns: tuple[str, ...], rows: Rows) -> str:
     texts = [tuple(map(_text, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    names = tuple(map(_text, columns))  # data too, in a PIVOT
+    widths = [max(map(len, column)) for column in zip(names, *texts, strict=True)]
     numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
 
     def line(cells: tuple[str, ...]) -> str:
@@ -61,7 +63,7 @@ def _table(columns: tuple[str, ...], rows: Rows) -> str:
         )
         return "  ".join(padded).rstrip() + "\n"
 
-    return line(columns) + line(tuple("-" * width for width in widths)) + "".join(map(line, texts))
+    return line(names) + line(tuple("-" * width for width in widths)) + "".join(map(line, texts))
 
 
 def _csv(columns: tuple[str, ...], rows: Rows) -> str:
@@ -70,7 +72,7 @@ def _csv(columns: tuple[str, ...], rows: Rows) -> str:
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(_text, columns))
     writer.writerows(tuple(_text(value, "") for value in row) for row in rows)
     return out.getvalue()
 
@@ -78,8 +80,22 @@ def _csv(columns: tuple[str, ...], rows: Rows) -> str:
 def _json(columns: tuple[str, ...], rows: Rows) -> str:
     import json
 
-    objects = [dict(zip(columns, row, strict=True)) for row in rows]
-    return json.dumps(objects, default=str, ensure_ascii=False, indent=2) + "\n"
+    objects = [dict(zip(columns, map(_json_value, row), strict=True)) for row in rows]
+    text = json.dumps(objects, default=str, ensure_ascii=False, indent=2, allow_nan=False)
+    return text + "\n"
+
+
+def _json_value(value: object) -> object:
+    """The value without NaN and infinities, which JSON has no words for: null."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {str(key): _json_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_json_value(item) for item in value]
+        case _:
+            return value
 
 
 def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
@@ -88,7 +104,8 @@ def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
     def line(cells: tuple[str, ...]) -> str:
         return f"| {' | '.join(cells)} |\n"
 
-    head = line(columns) + line(("---",) * len(columns))
+    names = tuple(name if name.isidentifier() else cell(name) for name in columns)
+    head = line(names) + line(("---",) * len(columns))
     return head + "".join(line(tuple(cell(_text(value)) for value in row)) for row in rows)
 
 

@@ -41,12 +41,16 @@ def command(run: str, formats: str, dialect: str, out: Path | None) -> None:
     """Report RUN again: an id, a folder, or `last`."""
     from harness_batch.app.finish import reported
     from harness_batch.app.places import harness_of
+    from harness_batch.store.disk import write_copy
     from harness_batch.store.runs import find_run
 
     names = [name for name in formats.split(",") if name]
+    if not names:
+        raise UsageError(f"--format: names no format; there are {', '.join(FORMATS)}")
     for name in names:
         if name in ("html", "sarif"):
-            raise Unsupported(f"--format {name} is not supported by this version")
+            told = f"--format {name} is not supported by this version"
+            raise Unsupported(f"{told}; there are {', '.join(FORMATS)}")
         if name not in FORMATS:
             raise UsageError(f"--format {name}: unknown; there are {', '.join(FORMATS)}")
     folder = find_run(run, harness_of(Path.cwd()))
@@ -56,10 +60,9 @@ def command(run: str, formats: str, dialect: str, out: Path | None) -> None:
         click.echo(next(iter(texts.values())), nl=False)
         return
     target = out or folder.path
-    target.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         path = target / _FILES[name]
-        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        write_copy(path, text.encode() if isinstance(text, str) else text)
         click.echo(str(path))
 
 

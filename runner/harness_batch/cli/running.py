@@ -17,6 +17,7 @@ from harness_batch.app.prices import require_prices
 from harness_batch.app.run import Finished, execute
 from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
+from harness_batch.cli.streams import tell
 from harness_batch.config.record import Config
 from harness_batch.store.journal import Follower
 
@@ -29,9 +30,9 @@ def run(
     require_prices(prepared, options)
     folder, notice = run_folder(options, inputs.cwd)
     if notice is not None:
-        click.echo(f"harness-batch: {notice}", err=True)
+        tell(f"harness-batch: {notice}")
     if not prepared.plan.items:
-        click.echo("harness-batch: the plan is empty: no item to run", err=True)
+        tell("harness-batch: the plan is empty: no item to run")
     on_stdout = str(options.events) == "-"
     followers: tuple[Follower, ...] = ()
     if options.events is not None and not on_stdout:
@@ -51,7 +52,7 @@ def run(
     with KeptIn(folder.path):
         finished = trio.run(work)
     for text in finished.trouble:
-        click.echo(f"harness-batch: {text}", err=True)
+        tell(f"harness-batch: {text}")
     _print(finished, options, as_json=as_json)
     return finished.exit_code
 

@@ -34,7 +34,11 @@ def command(as_json: bool, limit: int) -> None:
     for row in rows:
         outcome = ", ".join(f"{number} {status}" for status, number in row["sessions"].items())
         code = "cut off" if row["exit_code"] is None else f"exit {row['exit_code']}"
-        click.echo(f"{row['run_id']}  {row['started_at']}  {code}  {outcome or 'no sessions'}")
+        began = row["started_at"][:16].replace("T", " ")
+        recipes = ", ".join(row["recipes"])
+        click.echo(
+            f"{row['run_id']}  {began}  {code}  {outcome or 'no sessions'}  {recipes}".rstrip()
+        )
 
 
 def _row(folder: "RunFolder") -> dict[str, Any]:
@@ -49,5 +53,6 @@ def _row(folder: "RunFolder") -> dict[str, Any]:
         "folder": str(folder.path),
         "started_at": run.started_at if run else "never started",
         "exit_code": run.exit_code if run else None,
+        "recipes": sorted({s.recipe for s in earlier.sessions.values()}),
         "sessions": dict(Counter(s.status or "unfinished" for s in earlier.sessions.values())),
     }

@@ -69,3 +69,12 @@ def _text(outlet: Outlet) -> io.TextIOWrapper:
         errors="backslashreplace",
         line_buffering=outlet.fileno() == 2,
     )
+
+
+def tell(text: str) -> None:
+    """Words for people, on stderr. Names of files in them may be a repository's: made inert."""
+    import click
+
+    from harness_batch_reports.hostile import inert
+
+    click.echo(inert(text), err=True)

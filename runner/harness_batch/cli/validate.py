@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from harness_batch.cli.options import InOrder, input_options, inputs_of, rules_of
+from harness_batch.cli.streams import tell
 
 
 @click.command(cls=InOrder)
@@ -23,7 +24,7 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
     inputs = inputs_of(values, rules_of(ctx, values))
     prepared = prepare(inputs, read_config(inputs.config_sources))
     for warning in prepared.plan.warnings:
-        click.echo(str(warning), err=True)
+        tell(str(warning))
     count = len(prepared.plan.items)
-    recipes = len({item.recipe.file for item in prepared.plan.items})
+    recipes = len(set(values["recipes"]))
     click.echo(f"valid: {figures.count(recipes, 'recipe')}, {figures.count(count, 'session')}")

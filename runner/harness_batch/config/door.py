@@ -165,7 +165,9 @@ class _Merge:
 
     def config(self) -> Config:
         """The record. Raises: FaultyInput."""
-        faults = [*self.faults, *provider_faults(self.providers, self.documents)]
+        told = {(fault.file, fault.line, fault.column) for fault in self.faults}
+        more = provider_faults(self.providers, self.documents)
+        faults = [*self.faults, *(f for f in more if (f.file, f.line, f.column) not in told)]
         if faults:
             raise FaultyInput(faults)
         providers = settings(self.providers)

@@ -45,9 +45,8 @@ class Credential:
 
     def hint(self) -> str:
         """Where the key comes from."""
-        variable = _VARIABLES.get(self.settings.name)
-        if variable:
-            return f"check {variable}"
+        if variable := self._variable():
+            return f"check {variable}" if self._key() else f"set {variable}"
         return f"check api_key of provider {self.settings.name} in the configuration"
 
     def demand(self) -> None:
@@ -59,12 +58,16 @@ class Credential:
         sent = {header.lower() for header in self.settings.headers}
         if key or sent & {"authorization", "x-api-key", "api-key"} or not self._wanted():
             return
-        variable = _VARIABLES.get(name)
+        variable = self._variable()
         mend = f"set {variable}" if variable else f"set api_key of provider {name}"
         raise AuthFailed(f"{name}: no API key; {mend}")
 
     def _key(self) -> str:
         return (self.settings.api_key or "").strip()
+
+    def _variable(self) -> str | None:
+        """The environment variable that the key is taken from."""
+        return self.settings.api_key_env or _VARIABLES.get(self.settings.name)
 
     def _wanted(self) -> bool:
         at_home = urlsplit(self.base_url).hostname == urlsplit(self.home).hostname

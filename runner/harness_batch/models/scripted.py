@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import trio
+from attrs import evolve
 
 from harness_batch.config.record import ModelInfo, ProviderSettings
 from harness_batch.messages import (
@@ -45,11 +46,11 @@ TEXT_DELTAS = 3
 
 
 class ScriptedModel:
-    """One session's reading of a script; `ref.model` is the file."""
+    """One session's reading of a script; `ref` names the file, not this machine's folder of it."""
 
     def __init__(self, ref: ModelRef, settings: ProviderSettings) -> None:
         """Raises: FaultyInput when the file is not a script."""
-        self.ref = ref
+        self.ref = evolve(ref, model=Path(ref.model).name)
         self.info = settings.models.get(ref.model, ModelInfo(prices=FREE))
         self._steps = read_script(Path(ref.model))
         self._characters = OncePerTurn(characters_in)

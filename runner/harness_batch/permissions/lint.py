@@ -64,6 +64,15 @@ def lint(stack: Sequence[Rule]) -> tuple[Finding, ...]:
     )
 
 
+def unknown_permission(name: str) -> str | None:
+    """What to say of a name, wildcards allowed, that no tool ever asks for; else None."""
+    if any(matches(name, known) for known in PERMISSIONS):
+        return None
+    near = nearest(_ALIASES.get(name, name), PERMISSIONS)
+    hint = near or f"; known are {', '.join(PERMISSIONS)}"
+    return f"`{name}` is no permission{hint}"
+
+
 def _findings(rule: Rule, later: Sequence[Rule]) -> Iterable[Finding]:
     if rule.action == "ask":
         yield Finding(
@@ -71,10 +80,8 @@ def _findings(rule: Rule, later: Sequence[Rule]) -> Iterable[Finding]:
             rule,
             f"`{rule}`: nobody answers an ask, so this denies; write deny, or allow",
         )
-    if not any(matches(rule.permission, name) for name in PERMISSIONS):
-        near = nearest(_ALIASES.get(rule.permission, rule.permission), PERMISSIONS)
-        hint = near or f"; known are {', '.join(PERMISSIONS)}"
-        yield Finding("unknown", rule, f"`{rule.permission}` is no permission{hint}")
+    if unknown := unknown_permission(rule.permission):
+        yield Finding("unknown", rule, unknown)
     over = next((r for r in later if _shadows(r, rule)), None)
     if over is not None:
         yield Finding(

@@ -73,18 +73,31 @@ def build_plan(
     items = tuple(evolve(item, folder=folders[item.key]) for item in planning.items)
     warnings = [warning for kit in kits.values() for warning in kit.warnings]
     warnings += [warning for source, _ in sources for warning in source.warnings]
+    used = {id(source) for source in planning.origins}
+    warnings += [_none_of(source) for source, _ in sources if id(source) not in used]
     return Plan(
         items=select(items, cli.only),
         warnings=tuple(dict.fromkeys((*config.warnings, *warnings))),
     )
 
 
+def _none_of(source: RecipeSource) -> Fault:
+    """Nothing to do is no fault (no file changed last night), but it may be a misspelt glob."""
+    line, column = source.place("matrix")
+    told = "`matrix` gives no session: no value of its axes, or `exclude` leaves none"
+    return Fault(source.file, line, column, told, "warning")
+
+
 def _check_parameters(sources: Sequence[tuple[RecipeSource, JsonObject]], cli: Overrides) -> None:
     declared = frozenset[str]().union(*(source.declared for source, _ in sources))
-    for key in cli.parameters:
-        if key not in declared:
-            known = f" (declared: {', '.join(sorted(declared)) or 'none'})"
-            raise UsageError(f"-p {key}: no recipe declares it{nearest(key, declared)}{known}")
+    known = f" (declared: {', '.join(sorted(declared)) or 'none'})"
+    unknown = [
+        f"-p {key}: no recipe declares it{nearest(key, declared)}{known}"
+        for key in cli.parameters
+        if key not in declared
+    ]
+    if unknown:
+        raise UsageError("\n".join(unknown))
 
 
 @frozen

@@ -172,7 +172,9 @@ def _guard(rule: Rule) -> tuple[bool, str]:
 
 def _limits_text(limits: Limits) -> str:
     declared = ((name, value) for name, value in asdict(limits).items() if value is not None)
-    return ", ".join(f"{name} {value}" for name, value in declared)
+    return ", ".join(
+        f"{name} {f'{value:g}' if isinstance(value, float) else value}" for name, value in declared
+    )
 
 
 def _retry_text(rule: RetryRule) -> str:

@@ -8,6 +8,7 @@ the environment's prefix, in the user's base, or where the installer's own recor
 import site
 import sys
 from collections.abc import Iterator
+from difflib import get_close_matches
 from importlib import metadata
 from pathlib import Path
 
@@ -29,7 +30,10 @@ def find_recipe(word: str, cwd: Path) -> Path:
     if word in bundled:
         return bundled[word]
     names = ", ".join(sorted(bundled)) or "none was found"
-    raise UsageError(f"no recipe `{word}`: no such file, and bundled are: {names}")
+    why = "it is no file" if (cwd / path).exists() else "no such file"
+    near = get_close_matches(word, bundled, n=1, cutoff=0.7)
+    hint = f"; did you mean `{near[0]}`?" if near else ""
+    raise UsageError(f"no recipe `{word}`: {why}, and bundled are: {names}{hint}")
 
 
 def bundled_recipes() -> dict[str, Path]:

@@ -20,6 +20,31 @@ def write_bytes(path: Path, data: bytes) -> None:
         raise StorageError(f"cannot sync {path.parent}: {error.strerror}") from error
 
 
+def write_copy(path: Path, data: bytes) -> None:
+    """As `write_bytes`, to a place that the user named: it stays what it is.
+
+    A link leads to the file that is replaced; a device or a pipe (`/dev/stderr`, `/dev/null`) is
+    written into, since putting a file in its place would take it away from the whole machine.
+
+    Raises: StorageError.
+    """
+    try:
+        place = path.resolve()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.exists() or place.is_file():
+            write_bytes(place, data)
+            return
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    except RuntimeError as error:  # what `resolve` says of links in a circle
+        raise StorageError(f"cannot write {path}: {error}") from error
+
+
 def write_text(path: Path, text: str) -> None:
     """As `write_bytes`, UTF-8; a lone surrogate becomes `?`."""
     write_bytes(path, text.encode(errors="replace"))

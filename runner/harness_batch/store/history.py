@@ -74,6 +74,8 @@ class UserSql:
         Raises: UsageError with the database's own words when it refuses the SQL.
         """
         try:
+            if not self.connection.extract_statements(sql):
+                raise UsageError("there is no SQL in the query, only blanks or comments")
             result = self.connection.execute(sql)
             names = tuple(column[0] for column in result.description or ())
             return Answer(names, tuple(result.fetchall()) if names else ())

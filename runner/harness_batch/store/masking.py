@@ -1,14 +1,17 @@
 """Known secret values never reach a file: every spelling of one is replaced before it is written.
 
 A spelling is the value itself, JSON-escaped (once, and twice: arguments inside arguments),
-URL-quoted, base64 at any alignment, hex, or reversed. Values under 6 characters are left alone:
-they would be found everywhere.
+URL-quoted, base64 at any alignment, hex, or reversed, on one line or broken over several (as
+`base64` and `xxd -p` print it). Values under 6 characters are left alone: they would be found
+everywhere.
 """
 
 import base64
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from types import UnionType
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 from urllib.parse import quote, quote_plus
@@ -24,6 +27,67 @@ SHORTEST_SECRET: Final = 6
 """Characters; a shorter value would be found everywhere."""
 
 
+_BREAK: Final = re.compile(r"[\r\n]|\\[rn]")
+"""What stands between the lines of a broken spelling, as it is or escaped."""
+
+
+def _joined(text: str) -> str:
+    """Without line breaks; much faster than the pattern."""
+    for line_end in ("\r", "\n", "\\r", "\\n"):
+        text = text.replace(line_end, "")
+    return text
+
+
+Span: TypeAlias = tuple[int, int]
+
+
+class Spellings:
+    """Finds texts in a text, also where line breaks stand inside of them. Immutable."""
+
+    def __init__(self, forms: tuple[str, ...]) -> None:
+        self._forms = forms
+        self._pattern = re.compile("|".join(map(re.escape, forms)))
+
+    def masked(self, text: str) -> str:
+        """The text with each of them replaced; the text itself when there is none."""
+        pieces: list[str] = []
+        done = 0
+        for start, end in self._broken(text):
+            pieces += text[done:start], MASKED
+            done = end
+        if pieces:
+            text = "".join([*pieces, text[done:]])
+        return self._pattern.sub(MASKED, text) if self._holds(text) else text
+
+    def spans(self, text: str) -> list[Span]:
+        """Where they stand."""
+        whole = [match.span() for match in self._pattern.finditer(text)] if self._forms else []
+        return whole + self._broken(text)
+
+    def stand_in(self, text: str) -> bool:
+        """Whether one does."""
+        return self._holds(text) or bool(self._broken(text))
+
+    def _holds(self, text: str) -> bool:
+        return any(form in text for form in self._forms)
+
+    def _broken(self, text: str) -> list[Span]:
+        """Where one begins before a line break and ends behind it, in order."""
+        quick = _joined(text)
+        if len(quick) == len(text) or not self._holds(quick):
+            return []
+        breaks = [match.span() for match in _BREAK.finditer(text)]
+        joined = _BREAK.sub("", text)
+        removed = list(accumulate((end - start for start, end in breaks), initial=0))
+        places = [start - gone for (start, _), gone in zip(breaks, removed, strict=False)]
+        found = []
+        for match in self._pattern.finditer(joined):
+            first, last = (bisect_right(places, at) for at in (match.start(), match.end() - 1))
+            if first != last:
+                found.append((match.start() + removed[first], match.end() + removed[last]))
+        return found
+
+
 class Mask:
     """A function text -> text that replaces the given secrets. Immutable."""
 
@@ -31,38 +95,36 @@ class Mask:
         found = {
             form for secret in secrets if len(secret) >= SHORTEST_SECRET for form in _forms(secret)
         }
-        forms = sorted(found, key=lambda form: (-len(form), form))
-        self._forms = tuple(forms)
-        self._binary = tuple(form.encode(errors="surrogatepass") for form in forms)
+        forms = tuple(sorted(found, key=lambda form: (-len(form), form)))
+        binary = (form.encode(errors="surrogatepass").decode("latin-1") for form in forms)
+        self._spellings = Spellings(forms)
+        self._in_bytes = Spellings(tuple(binary))
         self._beginnings = frozenset(form[:size] for form in forms for size in range(1, len(form)))
-        self._reach = max((len(form) - 1 for form in forms), default=0)
-        self._pattern = re.compile("|".join(map(re.escape, forms)))
-        self._binary_pattern = re.compile(b"|".join(map(re.escape, self._binary)))
+        longest = max((len(form) - 1 for form in forms), default=0)
+        self._reach = longest + longest // 8  # room for line breaks
 
     def __call__(self, text: str) -> str:
         """The text with each spelling of a secret replaced; the text itself when there is none."""
-        if not any(form in text for form in self._forms):
-            return text
-        return self._pattern.sub(MASKED, text)
+        return self._spellings.masked(text)
 
     def in_bytes(self, data: bytes) -> bytes:
         """As for text, for tool output and other files that need not be UTF-8."""
-        if not self.finds(data):
-            return data
-        return self._binary_pattern.sub(MASKED.encode(), data)
+        # One character a byte, so that all of them come through.
+        return self._in_bytes.masked(data.decode("latin-1")).encode("latin-1")
 
     def finds(self, data: bytes) -> bool:
         """Whether some spelling of a secret stands in the data."""
-        return any(form in data for form in self._binary)
+        return self._in_bytes.stand_in(data.decode("latin-1"))
 
     def split(self, text: str) -> tuple[str, str]:
         """Streamed text: what may be let out, masked; and its end that may grow into a secret.
 
         The end is to be put before the text that comes next.
         """
-        found = [match.span() for match in self._pattern.finditer(text)] if self._forms else []
+        found = self._spellings.spans(text)
         for start in range(max(0, len(text) - self._reach), len(text)):
-            if text[start:] in self._beginnings and not any(a < start < b for a, b in found):
+            end = _joined(text[start:])
+            if end in self._beginnings and not any(a < start < b for a, b in found):
                 return self(text[:start]), text[start:]
         return self(text), ""
 

@@ -315,8 +315,11 @@ def test_items_of_a_glob_come_from_the_repository() -> None:
     assert [item.key for item in plan.items] == ["fix/p=packages/cli", "fix/p=packages/core"]
 
 
-def test_an_empty_matrix_is_an_empty_plan() -> None:
-    assert plan_of(source(matrix={"a": []})).items == ()
+def test_an_empty_matrix_is_an_empty_plan_and_a_warning() -> None:
+    plan = plan_of(source(matrix={"a": []}), source(matrix={"a": [1]}))
+    assert len(plan.items) == 1
+    assert [w.severity for w in plan.warnings] == ["warning"]
+    assert "`matrix` gives no session" in plan.warnings[0].message
 
 
 def test_all_faults_of_all_recipes_are_told_at_once_and_only_once() -> None:

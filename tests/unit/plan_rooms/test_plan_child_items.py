@@ -14,7 +14,7 @@ from harness_batch.plan.child_items import NOT_GRANTED, ChildItems
 from harness_batch.plan.choice import Chooser, Wrong
 from harness_batch.plan.inputs import Overrides
 from harness_batch.plan.item import Item
-from harness_batch.recipe.record import Check, Recipe, SubRecipe
+from harness_batch.recipe.record import Check, Recipe, RetryRule, SubRecipe
 from harness_batch.rules import Rule
 from plan_fakes import MemorySource
 
@@ -155,6 +155,17 @@ def test_a_sub_recipe_brings_its_own_words_rules_and_agent() -> None:
     assert found.rules == (DEFAULT, CONFIGURED, HELPER, *recipe.permissions, CLI)
     assert (found.models, found.limits.steps) == ((ModelRef("mine", "big"),), 5)
     assert found.recipe.sandbox == PARENT.recipe.sandbox
+
+
+def test_a_child_is_tried_again_by_its_own_recipe_alone_and_never_resets_the_workspace() -> None:
+    rule = RetryRule(max_retries=1, checks=("make",), reset=True)
+    parent = evolve(PARENT, recipe=evolve(PARENT.recipe, retry=rule))
+    recipe = Recipe(file=Path("/r/l.yaml"), name="l", prompt="$what", retry=rule)
+    found = items().of_recipe(PARENT, sub(recipe), {"what": "it"})
+
+    assert isinstance(found, Item)
+    assert child("helper", parent).recipe.retry is None
+    assert found.recipe.retry == evolve(rule, reset=False)
 
 
 def test_preset_values_win_and_what_is_missing_is_told() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -41,6 +42,46 @@ def test_base64_is_found_at_any_place_of_a_text(before: bytes, after: bytes) -> 
     data = before + b"plain-secret-1" + after
     assert MASKED in MASK(base64.b64encode(data).decode())
     assert MASKED in MASK(base64.urlsafe_b64encode(data).decode())
+
+
+LONG = "".join(f"key-{n:02}." for n in range(16))
+
+
+@pytest.mark.parametrize("between", ["\n", "\r\n", "\\n", "\\r\\n"])
+@pytest.mark.parametrize(
+    ("encoded", "width"),
+    [(lambda data: base64.b64encode(data).decode(), 76), (lambda data: data.hex(), 60)],
+    ids=["base64", "xxd"],
+)
+def test_a_secret_broken_over_lines_is_found(
+    encoded: Callable[[bytes], str], width: int, between: str
+) -> None:
+    text = encoded(f"before all of it {LONG} and after".encode())
+    told = between.join(text[at : at + width] for at in range(0, len(text), width))
+    mask = Mask((LONG,))
+    core = encoded(f"before all of it {LONG}".encode())[30:-4]
+    for said in (mask(told), mask.in_bytes(told.encode()).decode()):
+        assert MASKED in said
+        rest = "".join(said.split(between))
+        assert not any(core[at : at + 8] in rest for at in range(len(core) - 8))
+    assert mask.finds(told.encode())
+
+
+def test_a_secret_broken_over_lines_is_not_let_out_of_a_stream() -> None:
+    text = base64.b64encode(f"key: {LONG}".encode()).decode()
+    told = f"{text[:76]}\n{text[76:152]}\n{text[152:]}\n"
+    mask, out, held = Mask((LONG,)), "", ""
+    for char in told:
+        let, held = mask.split(held + char)
+        out += let
+    assert (out + mask(held)).splitlines()[0].endswith(MASKED)
+    assert text[20:28] not in out
+    assert text[100:108] not in out
+
+
+def test_line_breaks_beside_a_secret_stay() -> None:
+    assert MASK(f"a\n{SECRET}\nb\r\n") == f"a\n{MASKED}\nb\r\n"
+    assert MASK.in_bytes(b"\xff\nplain-secret-1\n\xfe") == b"\xff\n" + MASKED.encode() + b"\n\xfe"
 
 
 def test_a_short_value_is_left_alone_and_a_text_without_secret_is_the_same_object() -> None:
