@@ -18,7 +18,7 @@ from harness_batch.config.record import ModelInfo
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
-from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Change, Site
 from harness_batch.engine.spend import Spend
@@ -279,7 +279,9 @@ class Studio:
         """The attempt, to its end."""
         log = AttemptLog(self.log, "ses_1", "att_1")
         self.stop.begin(self.limits)
-        attempt = records.Attempt(attempt_id="att_1", session_id="ses_1", n=1, started_at=log.now())
+        attempt = records.Attempt(
+            attempt_id="att_1", session_id="ses_1", n=1, started_at=timestamp()
+        )
         first = AttemptRun(
             agenda=self._agenda(),
             attempt=attempt,

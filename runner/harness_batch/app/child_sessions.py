@@ -8,49 +8,28 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-import trio
 from attrs import evolve, frozen
 
+from harness_batch.app.attempts import Mask, Models, cleared_up, next_attempt, refused
 from harness_batch.app.resume import ended_as
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.family import Child, Parent
-from harness_batch.engine.log import AttemptLog, Log, utc_now
+from harness_batch.engine.log import AttemptLog, Log, timestamp
 from harness_batch.engine.prompt import ProjectFile
 from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Change, Site, Workspace
 from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
-from harness_batch.events import (
-    Notice,
-    SessionCreated,
-    SessionFinished,
-    SessionStarted,
-    SessionUpdated,
-)
+from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import JsonObject, ModelRef
-from harness_batch.models.protocol import Model
 from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.choice import Wrong
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, Session
 from harness_batch.store.folder import RunFolder
 from harness_batch.tools.protocol import Tool
-
-
-@frozen
-class Models:
-    """The connections of one session; `small` may be `main`."""
-
-    main: Model
-    small: Model
-    fallbacks: tuple[Model, ...] = ()
-
-    async def aclose(self) -> None:
-        """Close them all."""
-        for model in {id(m): m for m in (self.main, self.small, *self.fallbacks)}.values():
-            await model.aclose()
 
 
 @frozen(kw_only=True)
@@ -70,8 +49,7 @@ class ChildRuns:
     """A model's name for records."""
     tools: Callable[[Item], tuple[Tool, ...]]
     write: Callable[[Path, bytes], None]
-    masked: Callable[[Path], tuple[str, ...]]
-    """Takes secrets out of the files of a folder; words on what could not be looked at."""
+    mask: Mask
 
     def agents(self, parent: Item) -> Mapping[str, str]:
         """See `ChildSessions`."""
@@ -102,7 +80,7 @@ class ChildRuns:
             repo=item.repo,
             ref=item.ref,
             base_sha=item.base_sha,
-            started_at=_now(),
+            started_at=timestamp(),
             recipe_file=str(item.recipe.file),
         )
         self.log.append(SessionCreated(session), session.session_id)
@@ -111,16 +89,11 @@ class ChildRuns:
     async def run(self, child: Child, parent: Parent, stop: StopSignal) -> Attempt:
         """See `ChildSessions`."""
         session = child.session
-        attempt = Attempt(
-            attempt_id=new_id("att"),
-            session_id=session.session_id,
-            n=session.attempts + 1,
-            started_at=_now(),
-        )
+        attempt = next_attempt(session)
         try:
             models = self.connected(child.item)
         except UserError as error:
-            ended = self._refused(attempt, str(error))
+            ended = refused(attempt, "provider_model", str(error), self.log)
         else:
             ended = await self._worked(child, parent, stop, attempt, models)
         child.session = ended_as(child.session, ended)
@@ -148,11 +121,9 @@ class ChildRuns:
             child.carryover = run.current.agenda.carryover
             if (ref := run.answered_by) is not None:
                 child.session = evolve(child.session, model=self.shown(ref))
-            with trio.CancelScope(shield=True):
-                await models.aclose()
-                for n in range(attempt.n, run.current.attempt.n + 1):
-                    for text in await trio.to_thread.run_sync(self.masked, place(n).outputs):
-                        self.log.append(Notice("warning", text), attempt.session_id)
+            made = range(attempt.n, run.current.attempt.n + 1)
+            outputs = [place(n).outputs for n in made]
+            await cleared_up(models, outputs, self.mask, self.log, attempt.session_id)
 
     def _place(self, item: Item, session_id: str, n: int) -> Place:
         folder = self.folder.child_attempt(item.folder, session_id, n)
@@ -174,21 +145,6 @@ class ChildRuns:
             depth=child.session.depth,
             carryover=child.carryover,
         )
-
-    def _refused(self, attempt: Attempt, detail: str) -> Attempt:
-        self.log.append(SessionStarted(attempt), attempt.session_id)
-        ended = evolve(
-            attempt,
-            status="errored",
-            reason="provider_model",
-            detail=detail,
-            error_kind="infra",
-            wall_s=0.0,
-            working_s=0.0,
-            finished_at=_now(),
-        )
-        self.log.append(SessionFinished(ended), attempt.session_id)
-        return ended
 
 
 @frozen
@@ -223,7 +179,3 @@ async def _shared(site: Site) -> AsyncIterator[Site]:
 
 def _or_words(item: Item | Wrong) -> Item | str:
     return item.message if isinstance(item, Wrong) else item
-
-
-def _now() -> str:
-    return utc_now().isoformat(timespec="milliseconds")

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Self
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from harness_batch import __version__
 from harness_batch.app.ci import ci_job
@@ -28,20 +28,14 @@ from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
 from harness_batch.app.sites import Sites, open_sites
+from harness_batch.app.sliced_log import SlicedLog
 from harness_batch.app.status import Status
 from harness_batch.batch.exit_code import exit_code
 from harness_batch.batch.scheduler import Scheduler, StopReason
 from harness_batch.engine.budget import Budget
-from harness_batch.engine.log import utc_now
+from harness_batch.engine.log import timestamp
 from harness_batch.errors import StorageError
-from harness_batch.events import (
-    Notice,
-    PartDelta,
-    PartUpdated,
-    Payload,
-    RunFinished,
-    RunStarted,
-)
+from harness_batch.events import Notice, RunFinished, RunStarted
 from harness_batch.ids import new_id
 from harness_batch.plan.item import Item
 from harness_batch.records import Run
@@ -55,30 +49,6 @@ from harness_batch.store.projection import Beginning, Projection
 
 Watch = Callable[[EventBus], Awaitable[None]]
 """Follows the events while the run lasts; returns when the bus is closed."""
-
-
-@frozen
-class SlicedLog:
-    """The engine's log: everything to the journal at once, deltas in slices."""
-
-    journal: Journal
-    deltas: DeltaSlices
-
-    def append(self, payload: Payload, session_id: str | None) -> None:
-        """Write the event; a part's slices come before its update. Raises: StorageError."""
-        match payload:
-            case PartDelta() if session_id is not None:
-                self.deltas.add(payload, session_id)
-                return
-            case PartUpdated(part=part):
-                self.deltas.finish(part.id)
-            case _:
-                pass
-        self.journal.append(payload, session_id)
-
-    async def sync(self) -> None:
-        """Wait for the disk. Raises: StorageError."""
-        await self.journal.sync()
 
 
 @define(kw_only=True)
@@ -119,7 +89,7 @@ class Execution:
             run_id=run_id,
             version=__version__,
             argv=list(options.argv),
-            started_at=known.run.started_at if known.run else utc_now().isoformat(),
+            started_at=known.run.started_at if known.run else timestamp(),
             ci_provider=job.provider,
             ci_url=job.url,
             trigger=job.trigger,
@@ -224,7 +194,7 @@ class Execution:
         self,
         log: SlicedLog,
         budget: Budget,
-        refusals: Mapping[str, tuple[str, str]],
+        refusals: Mapping[str, str],
         sites: Sites,
         reuse: Reuse,
     ) -> Sessions:
@@ -238,7 +208,7 @@ class Execution:
             mask=self.mask,
             open_site=sites.of,
             refusals=refusals,
-            date=utc_now().date().isoformat(),
+            date=timestamp()[:10],
             platform=f"{platform.system()} {platform.machine()}",
             child_items=self.prepared.child_items,
             earlier=reuse.earlier,
@@ -275,7 +245,7 @@ class Execution:
         if trouble is None:
             sessions = self.known.sessions.values()
             code = exit_code(sessions, stopped=self._stopped, signal=self.interrupts.code)
-        run = evolve(self.run, exit_code=code, finished_at=utc_now().isoformat())
+        run = evolve(self.run, exit_code=code, finished_at=timestamp())
         log.append(RunFinished(run), None)
         return code
 

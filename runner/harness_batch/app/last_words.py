@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from attrs import evolve, frozen
 
 from harness_batch.app.resume import Earlier
-from harness_batch.engine.log import Log, utc_now
+from harness_batch.engine.log import Log, timestamp
 from harness_batch.errors import HarnessError, StorageError, cause_of
 from harness_batch.events import JobUpdated, SessionFinished, SessionUpdated
 from harness_batch.plan.item import Item
@@ -75,7 +75,7 @@ def close_children(known: Earlier, log: Log, end: End) -> None:
         closed = session if session.status is not None else _closed(session, end)
         log.append(SessionUpdated(closed), closed.session_id)
     for job in tuple(known.jobs.values()):
-        closed_job = evolve(job, state="cancelled", finished_at=utc_now().isoformat())
+        closed_job = evolve(job, state="cancelled", finished_at=timestamp())
         log.append(JobUpdated(closed_job), job.session_id)
 
 
@@ -96,7 +96,7 @@ def _ended(attempt: Attempt, end: End) -> Attempt:
         detail=end.detail,
         error_kind=end.error_kind,
         retryable=True,
-        finished_at=utc_now().isoformat(),
+        finished_at=timestamp(),
     )
 
 
@@ -106,5 +106,5 @@ def _closed(session: Session, end: End) -> Session:
         status=end.status,
         reason=end.reason,
         detail=end.detail,
-        finished_at=utc_now().isoformat(),
+        finished_at=timestamp(),
     )

@@ -1,10 +1,10 @@
 """What this host cannot give a recipe: told before any model call, never worked around."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from harness_batch.app.options import SandboxMode
 from harness_batch.plan.item import Item
-from harness_batch.sandbox.probe import Property, host_properties
+from harness_batch.sandbox.probe import host_properties
 
 REQUIRED = ("write-confined", "net-none", "secrets-hidden", "no-survivors")
 """What `--sandbox required` asks for."""
@@ -12,15 +12,14 @@ REQUIRED = ("write-confined", "net-none", "secrets-hidden", "no-survivors")
 
 async def host_refusals(
     items: Iterable[Item], mode: SandboxMode
-) -> tuple[dict[str, tuple[str, str]], dict[str, object], tuple[str, ...]]:
+) -> tuple[dict[str, str], dict[str, object], tuple[str, ...]]:
     """Refusals by item key, the properties for the record, and words on what is missing.
 
     The host is probed once, by trying.
     """
-    properties = await host_properties()
-    found: Mapping[str, Property] = {name: prop for name, prop in properties.items()}  # noqa: C416
-    holds = {name for name, found_ in found.items() if found_.holds}
-    refused: dict[str, tuple[str, str]] = {}
+    found = await host_properties()
+    holds = {name for name, prop in found.items() if prop.holds}
+    refused: dict[str, str] = {}
     for item in items:
         wish = item.recipe.sandbox
         if wish.external:
@@ -29,13 +28,13 @@ async def host_refusals(
         missing = sorted(needed - (set() if mode == "off" else holds))
         if missing:
             why = "; ".join(f"{name}: {_why(mode, found[name].why)}" for name in missing)
-            refused[item.key] = ("sandbox", f"the host does not give what is needed: {why}")
+            refused[item.key] = f"the host does not give what is needed: {why}"
     lacking = [name for name in REQUIRED if name not in holds]
     told = ("no kernel sandbox: run only what you trust; see `harness-batch doctor`",)
     record: dict[str, object] = {
         "mode": mode,
         "mechanism": "supervisor",
-        "properties": {name: found_.holds for name, found_ in found.items()},
+        "properties": {name: prop.holds for name, prop in found.items()},
     }
     return refused, record, told if lacking and mode == "auto" else ()
 

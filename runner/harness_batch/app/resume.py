@@ -49,7 +49,7 @@ class Earlier:
     jobs: dict[str, Job] = Factory(dict)
     """Background jobs that have not ended, by id."""
     created: set[str] = Factory(set)
-    """Item keys that got a session since `resumed` (or ever)."""
+    """Item keys that got a session in this try, once the earlier ones were read."""
     spent: Decimal = Decimal(0)
     """US dollars of all calls; one without an end counts at its ceiling."""
     _reserved: dict[str, Decimal] = Factory(dict)

@@ -4,31 +4,24 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import trio
-from attrs import define, evolve, field
+from attrs import Factory, evolve, frozen
 
-from harness_batch.app.child_sessions import ChildRuns, Models
+from harness_batch.app.attempts import Models, cleared_up, next_attempt, refused
+from harness_batch.app.child_sessions import ChildRuns
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.conversation import Agenda
-from harness_batch.engine.log import AttemptLog, Log
+from harness_batch.engine.log import AttemptLog, Log, timestamp
 from harness_batch.engine.prompt import ProjectFile
 from harness_batch.engine.session import Place, SessionRun
 from harness_batch.engine.site import Site
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.errors import UserError
-from harness_batch.events import (
-    Notice,
-    SessionCreated,
-    SessionFinished,
-    SessionStarted,
-    SessionUpdated,
-)
+from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
 from harness_batch.models.protocol import Model
@@ -36,7 +29,7 @@ from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.item import Item
-from harness_batch.records import Attempt, AttemptErrorKind, Session
+from harness_batch.records import Attempt, Session
 from harness_batch.store.disk import write_bytes
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.masking import Mask
@@ -47,7 +40,7 @@ from harness_batch.tools.table import bundled_tools, final_output
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
 
 
-@define(kw_only=True)
+@frozen(kw_only=True)
 class Sessions:
     """Runs sessions; `run_one` and `skip` are what the scheduler calls."""
 
@@ -61,39 +54,34 @@ class Sessions:
     """The run's; every session's hangs under it."""
     mask: Mask
     open_site: OpenSite
-    refusals: Mapping[str, tuple[str, str]]
-    """Item key -> reason and words: what this host cannot give it."""
+    refusals: Mapping[str, str]
+    """Item key -> words on what this host cannot give it."""
     date: str
     platform: str
     child_items: ChildItems
-    earlier: dict[str, Session] = field(factory=dict)
+    earlier: Mapping[str, Session] = Factory(dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
 
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""
         session = self._created(item)
-        attempt = Attempt(
-            attempt_id=new_id("att"),
-            session_id=session.session_id,
-            n=session.attempts + 1,
-            started_at=self._now(),
-        )
-        if refusal := self._refusal(item):
-            return self._refused(session, attempt, *refusal)
+        attempt = next_attempt(session)
+        if item.refusal is not None:
+            return self._ended(session, refused(attempt, "grant", item.refusal, self.log, "policy"))
+        if item.key in self.refusals:
+            told = self.refusals[item.key]
+            return self._ended(session, refused(attempt, "sandbox", told, self.log))
         try:
             models = self._connected(item)
         except UserError as error:
-            return self._refused(session, attempt, "provider_model", str(error))
+            return self._ended(session, refused(attempt, "provider_model", str(error), self.log))
         run = self._session_run(item, session, attempt, models, stop)
         try:
             ended = await run.run()
         finally:
-            with trio.CancelScope(shield=True):
-                await models.aclose()
-                for n in range(attempt.n, run.current.attempt.n + 1):
-                    outputs = self.folder.attempt(item.folder, n).outputs
-                    for text in await trio.to_thread.run_sync(self._masked, outputs):
-                        self.log.append(Notice("warning", text), session.session_id)
+            made = range(attempt.n, run.current.attempt.n + 1)
+            outputs = [self._place(item, n).outputs for n in made]
+            await cleared_up(models, outputs, self._mask_folder, self.log, session.session_id)
         if (ref := run.answered_by) is not None:
             session = evolve(session, model=self._shown(ref))
         return self._ended(session, ended)
@@ -114,7 +102,7 @@ class Sessions:
             status="skipped",
             reason="not_admitted",
             detail=words.get(reason, reason),
-            finished_at=self._now(),
+            finished_at=timestamp(),
         )
         self.log.append(SessionUpdated(ended), ended.session_id)
         return ended
@@ -135,7 +123,7 @@ class Sessions:
             ref=item.ref,
             base_sha=item.base_sha,
             attempts=earlier.attempts if earlier else 0,
-            started_at=earlier.started_at if earlier else self._now(),
+            started_at=earlier.started_at if earlier else timestamp(),
             recipe_file=str(item.recipe.file),
             folder=item.folder,
         )
@@ -215,29 +203,8 @@ class Sessions:
             shown=self._shown,
             tools=_tools,
             write=self._write,
-            masked=self._masked,
+            mask=self._mask_folder,
         )
-
-    def _refusal(self, item: Item) -> tuple[str, str] | None:
-        if item.refusal is not None:
-            return "grant", item.refusal
-        return self.refusals.get(item.key)
-
-    def _refused(self, session: Session, attempt: Attempt, reason: str, detail: str) -> Session:
-        self.log.append(SessionStarted(attempt), session.session_id)
-        kind: AttemptErrorKind = "policy" if reason == "grant" else "infra"
-        ended = evolve(
-            attempt,
-            status="errored",
-            reason=reason,
-            detail=detail,
-            error_kind=kind,
-            wall_s=0.0,
-            working_s=0.0,
-            finished_at=self._now(),
-        )
-        self.log.append(SessionFinished(ended), session.session_id)
-        return self._ended(session, ended)
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:
         ended = ended_as(session, attempt)
@@ -249,7 +216,7 @@ class Sessions:
             path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, self.mask.in_bytes(data))
 
-    def _masked(self, outputs: Path) -> tuple[str, ...]:
+    def _mask_folder(self, outputs: Path) -> tuple[str, ...]:
         """Secrets out of whole tool outputs; what could not be looked at, in words."""
         troubles: list[str] = []
         for file in outputs.iterdir():
@@ -262,12 +229,9 @@ class Sessions:
                 write_bytes(file, self.mask.in_bytes(data))
         return tuple(troubles)
 
-    def _now(self) -> str:
-        return AttemptLog(self.log, "", "").now()
-
 
 def _tools(item: Item) -> tuple[Tool, ...]:
-    schema: dict[str, Any] | None = item.recipe.response_schema
+    schema = item.recipe.response_schema
     skills = item.equipment.skills
     return (
         *bundled_tools(),

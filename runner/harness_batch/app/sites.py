@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from harness_batch.app.options import Inputs
 from harness_batch.app.places import cache_folder
-from harness_batch.engine.log import utc_now
+from harness_batch.engine.log import timestamp
 from harness_batch.engine.site import Change, Site
 from harness_batch.plan.item import Item
 from harness_batch.processes import Launcher
@@ -45,7 +45,7 @@ class JudgedWorkspace:
 
     async def change(self, message: str) -> Change:
         """The patch and what the rules say to it. Raises: GitError."""
-        commit = Commit(message=message, date=utc_now().isoformat())
+        commit = Commit(message=message, date=timestamp())
         captured = await self.workspace.capture(commit, self.launcher)
         if captured is None:
             return Change(patch=None)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 import trio
 from attrs import define, field
 
+from harness_batch.app.execution import Watch
 from harness_batch.codec import encode
 from harness_batch.errors import UsageError
 from harness_batch.events import (
@@ -132,9 +133,6 @@ class RichDisplay:
         for key, doing in list(self.running.values())[:12]:
             table.add_row(Text(one_line(key, 60)), Text(one_line(doing, 20), style="dim"))
         return table
-
-
-Watch = Callable[[EventBus], Awaitable[None]]
 
 
 def watcher(progress: str, total: int, *, events_on_stdout: bool) -> Watch:

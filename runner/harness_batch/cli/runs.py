@@ -45,14 +45,9 @@ def _row(folder: "RunFolder") -> dict[str, Any]:
     from collections import Counter
 
     from harness_batch.app.resume import read_earlier
-    from harness_batch.events import RunFinished
-    from harness_batch.store.replay import read_events
 
     earlier = read_earlier(folder.journal)
     run = earlier.run
-    for event in read_events(folder.journal):
-        if isinstance(event.payload, RunFinished):
-            run = event.payload.run
     return {
         "run_id": folder.run_id() or folder.path.name,
         "folder": str(folder.path),

@@ -14,7 +14,7 @@ from attrs import define, evolve, field
 from harness_batch.engine.checks import Result, how_it_ended, run_check, run_shell, unmet
 from harness_batch.engine.conversation import Agenda, carry_on, converse
 from harness_batch.engine.endings import Answered, Broke, Ending, Stopped
-from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.engine.loop import Loop
 from harness_batch.engine.retries import Ended, used_up
 from harness_batch.engine.site import Change, Site
@@ -198,7 +198,7 @@ class AttemptRun:
             retryable=verdict.retryable,
             wall_s=wall,
             working_s=max(0.0, wall - (self.spend.waited_s - self._waited)),
-            finished_at=self.log.now(),
+            finished_at=timestamp(),
             answer=answer or None,
         )
         self.log.emit(SessionFinished(ended))

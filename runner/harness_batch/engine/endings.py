@@ -37,7 +37,7 @@ class Broke:
 
 @frozen
 class Interrupted:
-    """A signal or a run-level stop. `reason` is `interrupted`, `max_cost`, `max_time` ..."""
+    """A signal or a run-level stop. `reason` is that of the StopSignal."""
 
     reason: str = "interrupted"
     detail: str = "interrupted before it ended"

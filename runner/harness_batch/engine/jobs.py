@@ -4,7 +4,7 @@ import trio
 from attrs import define, evolve, field
 
 from harness_batch.engine.board import board, results
-from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.events import JobUpdated
 from harness_batch.ids import new_id
 from harness_batch.records import Job
@@ -32,7 +32,7 @@ class Jobs:
             agent=agent,
             description=description,
             state="running",
-            started_at=self.log.now(),
+            started_at=timestamp(),
         )
         if not self.running():
             self._idle = trio.Event()
@@ -42,7 +42,7 @@ class Jobs:
     def end(self, job: Job, report: Report) -> None:
         """It has ended, one way or another."""
         state = "error" if report.state == "running" else report.state
-        self._keep(evolve(job, state=state, finished_at=self.log.now()))
+        self._keep(evolve(job, state=state, finished_at=timestamp()))
         self._unfed[job.job_id] = report
         if not self.running():
             self._idle.set()

@@ -1,10 +1,9 @@
 """Writing down what one attempt does: the engine's seam to the journal."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from attrs import field, frozen
+from attrs import frozen
 
 from harness_batch.events import Notice, Payload
 
@@ -21,9 +20,9 @@ class Log(Protocol):
         ...
 
 
-def utc_now() -> datetime:
-    """The time of day, in UTC."""
-    return datetime.now(UTC)
+def timestamp() -> str:
+    """The time of day: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @frozen
@@ -33,7 +32,6 @@ class AttemptLog:
     log: Log
     session_id: str
     attempt_id: str
-    clock: Callable[[], datetime] = field(default=utc_now)
 
     def emit(self, payload: Payload) -> None:
         """Write an event of this session."""
@@ -42,7 +40,3 @@ class AttemptLog:
     def notice(self, text: str) -> None:
         """Tell people something they should know about this session."""
         self.emit(Notice("warning", text))
-
-    def now(self) -> str:
-        """ISO 8601, UTC."""
-        return self.clock().isoformat(timespec="milliseconds")

@@ -125,7 +125,6 @@ class Loop:
         return Situation(
             reply=self.transcript.newest_reply(),
             steps=self.spend.steps,
-            tool_calls=self.spend.tool_calls,
             limits=self.spend.limits,
             denials=self.runner.denials,
             on_denial=self.on_denial,

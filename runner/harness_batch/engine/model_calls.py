@@ -6,7 +6,7 @@ import trio
 from attrs import define, evolve, frozen
 
 from harness_batch.config.record import Prices
-from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.engine.spend import Allowance, Spend
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.errors import ProviderError
@@ -50,7 +50,7 @@ class ModelCalls:
             request_model=self.ref.model,
             step=self.spend.steps,
             try_=tries,
-            started_at=self.log.now(),
+            started_at=timestamp(),
         )
         self.log.emit(ModelCallOpened(row, allowance.tokens, str(allowance.usd)))
         return OpenCall(row, allowance, size, trio.current_time())

@@ -7,9 +7,10 @@ stands in the user's prompt only.
 
 import re
 from collections.abc import Sequence
-from typing import Protocol
 
 from attrs import frozen
+
+from harness_batch.agents.record import Skill
 
 NOBODY_ANSWERS = (
     "You work alone, without a person to ask: nobody answers questions, and permissions were"
@@ -29,25 +30,6 @@ class ProjectFile:
     """The user's own rather than the repository's; `path` is absolute then."""
 
 
-class SkillLine(Protocol):
-    """A skill as its index names it."""
-
-    @property
-    def name(self) -> str:
-        """What the tool is called with."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """One line."""
-        ...
-
-    @property
-    def trusted(self) -> bool:
-        """The user's own."""
-        ...
-
-
 def system_blocks(
     *,
     platform: str,
@@ -55,7 +37,7 @@ def system_blocks(
     workspace: str,
     agent: str,
     project: Sequence[ProjectFile],
-    skills: Sequence[SkillLine] = (),
+    skills: Sequence[Skill] = (),
     instructions: str,
 ) -> tuple[str, ...]:
     """Environment, agent, project notes, skills, recipe instructions; empty ones are left out."""
@@ -112,7 +94,7 @@ def _project_block(files: Sequence[ProjectFile]) -> str:
     return "\n\n".join((head, *(_attached(file, "project-notes") for file in files)))
 
 
-def _skills_block(skills: Sequence[SkillLine]) -> str:
+def _skills_block(skills: Sequence[Skill]) -> str:
     mine, theirs = (
         "\n".join(f"- {one.name}: {one.description}" for one in skills if one.trusted is trusted)
         for trusted in (True, False)

@@ -14,6 +14,7 @@ from harness_batch.engine.attempt import AttemptRun, retry_checks
 from harness_batch.engine.endings import Broke, Ending, Interrupted
 from harness_batch.engine.failures import failure
 from harness_batch.engine.family import Carryover
+from harness_batch.engine.log import timestamp
 from harness_batch.engine.retries import Anew, Done, GoOn, feedback, following
 from harness_batch.engine.site import Site
 from harness_batch.ids import new_id
@@ -106,7 +107,7 @@ class SessionRun:
             attempt_id=log.attempt_id,
             session_id=log.session_id,
             n=ended.attempt.n + 1,
-            started_at=log.now(),
+            started_at=timestamp(),
         )
         place = self.place(attempt.n)
         return AttemptRun(

@@ -1,4 +1,4 @@
-"""Ending an attempt from outside: one scope that signals, run-level stops and deadlines share."""
+"""Ending a session from outside: signals, run-level stops, its parent and its own clocks."""
 
 import math
 
@@ -16,10 +16,10 @@ LAST_WRITING_S = 5.0
 
 @define
 class StopSignal:
-    """Cut short what an attempt is doing. The first reason counts."""
+    """Cut short what a session is doing, in whichever attempt. The first reason counts."""
 
     reason: str | None = None
-    """`interrupted`, `max_cost`, `max_time`, `max_failures`; None while nobody asked."""
+    """`interrupted`, `max_time`, `max_failures`, `parent_stopped`; None while nobody asked."""
     deadline: float = math.inf
     """Of the session's limit `seconds`, on trio's clock."""
     working_deadline: float = math.inf
@@ -89,7 +89,6 @@ class StopSignal:
 
 _WORDS = {
     "interrupted": "interrupted by a signal",
-    "max_cost": "the run's --max-cost is used up",
     "max_time": "the run's --max-time is used up",
     "max_failures": "the run's --max-failures is reached",
     "parent_stopped": "the session that started it was stopped",

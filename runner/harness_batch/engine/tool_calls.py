@@ -13,7 +13,7 @@ from attrs import define, evolve, field, frozen
 
 from harness_batch.engine.arguments import Schemas, parsed
 from harness_batch.engine.doom_loop import Call, Window
-from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.engine.spend import Spend
 from harness_batch.engine.transcript import INTERRUPTED, Draft
 from harness_batch.engine.turns import Rejected
@@ -105,7 +105,7 @@ class ToolRunner:
             message_id=part.message_id,
             tool=self._repaired(call.name),
             input=arguments if isinstance(arguments, dict) else {},
-            started_at=self.log.now(),
+            started_at=timestamp(),
         )
         taken = Taken(record, call, part, draft, trio.current_time())
         self._draft = draft
@@ -234,7 +234,7 @@ class ToolRunner:
                 action=ruling.action,
                 rule=str(ruling.rule) if ruling.rule else None,
                 source=ruling.rule.source if ruling.rule else "none",
-                decided_at=self.log.now(),
+                decided_at=timestamp(),
             )
             self.log.emit(PermissionDecided(decision))
 

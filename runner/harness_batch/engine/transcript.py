@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from attrs import define, evolve, field
 
-from harness_batch.engine.log import AttemptLog
+from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.events import (
     MessageCreated,
     MessageUpdated,
@@ -151,7 +151,7 @@ class Transcript:
             session_id=self.log.session_id,
             attempt_id=self.log.attempt_id,
             role="assistant" if role == "assistant" else "user",
-            created_at=self.log.now(),
+            created_at=timestamp(),
             model=self.model if role == "assistant" else None,
             agent=self.agent,
         )

@@ -89,7 +89,6 @@ class Situation:
     """The newest turn when it is the model's; None before the first and after a reminder."""
     steps: int
     """Model replies so far."""
-    tool_calls: int
     limits: Limits
     denials: int = 0
     on_denial: Literal["continue", "fail"] | int = "continue"

@@ -26,9 +26,7 @@ def judge(
     match ending:
         case Broke():
             return Verdict("errored", ending.reason, ending.detail, ending.kind, ending.retryable)
-        case Interrupted(reason="interrupted"):
-            return Verdict("cancelled", ending.reason, ending.detail)
-        case Interrupted(reason="max_failures" | "parent_stopped"):
+        case Interrupted(reason="interrupted" | "max_failures" | "parent_stopped"):
             return Verdict("cancelled", ending.reason, ending.detail)
         case Interrupted() | Stopped():
             kind: AttemptErrorKind = "policy" if ending.reason == "permission" else "agent"

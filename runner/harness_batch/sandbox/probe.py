@@ -4,7 +4,6 @@ import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, get_args
 
 from attrs import frozen
 
@@ -12,7 +11,7 @@ from harness_batch.errors import SandboxError
 from harness_batch.processes import Command
 from harness_batch.sandbox.plain import open_launcher
 
-PropertyName = Literal[
+PROPERTIES = (
     "write-confined",
     "net-none",
     "secrets-hidden",
@@ -24,8 +23,7 @@ PropertyName = Literal[
     "loopback",
     "egress-allowlist",
     "git-file-protected",
-]
-PROPERTIES: tuple[PropertyName, ...] = get_args(PropertyName)
+)
 NEEDS_SANDBOX = "needs the kernel sandbox, which this version does not have"
 
 CANARY = """
@@ -49,7 +47,7 @@ class Property:
     why: str = ""
 
 
-async def host_properties() -> dict[PropertyName, Property]:
+async def host_properties() -> dict[str, Property]:
     """Every property of the contract's `sandbox.need`; costs two process starts."""
     found = {name: Property(holds=False, why=NEEDS_SANDBOX) for name in PROPERTIES}
     return {**found, "no-survivors": await _no_survivors()}

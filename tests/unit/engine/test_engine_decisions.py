@@ -51,7 +51,7 @@ DONE_CALL = ToolUse(call_id="c1", name="read", state=Completed(input={}, title="
 
 
 def situation(**changes: object) -> Situation:
-    facts = {"reply": None, "steps": 0, "tool_calls": 0, "limits": Limits(steps=3)} | changes
+    facts = {"reply": None, "steps": 0, "limits": Limits(steps=3)} | changes
     return Situation(**facts)  # type: ignore[arg-type]  # a table of facts
 
 

@@ -74,18 +74,18 @@ DONE, BUSY = reply("stop", Text(text="done")), reply("tool_calls", CALL)
 def test_a_session_waits_for_its_jobs_and_hears_their_results_before_it_ends(
     facts: dict[str, object], expected: object
 ) -> None:
-    now = {"steps": 1, "tool_calls": 0, "limits": Limits(steps=5)} | facts
+    now = {"steps": 1, "limits": Limits(steps=5)} | facts
 
     assert next_step(Situation(**now)) == expected  # type: ignore[arg-type]  # a table of facts
 
 
 def test_a_used_up_limit_does_not_wait_for_jobs() -> None:
-    now = Situation(reply=BUSY, steps=5, tool_calls=0, limits=Limits(steps=5), jobs_running=1)
+    now = Situation(reply=BUSY, steps=5, limits=Limits(steps=5), jobs_running=1)
 
     step = next_step(now)
     assert isinstance(step, Stop)
     assert isinstance(step.ending, Stopped)
-    told = Situation(reply=DONE, steps=1, tool_calls=0, limits=Limits(), needs_final_output=True)
+    told = Situation(reply=DONE, steps=1, limits=Limits(), needs_final_output=True)
     assert isinstance(next_step(told), Remind)
 
 

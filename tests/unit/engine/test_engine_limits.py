@@ -163,7 +163,7 @@ def test_the_model_is_told_when_four_fifths_are_used(
 
 
 def situation(**changes: object) -> Situation:
-    facts = {"reply": None, "steps": 0, "tool_calls": 0, "limits": Limits(steps=3)} | changes
+    facts = {"reply": None, "steps": 0, "limits": Limits(steps=3)} | changes
     return Situation(**facts)  # type: ignore[arg-type]  # a table of facts
 
 
