@@ -4,7 +4,7 @@ All faults of all recipes are told at once; nothing is started, nothing is calle
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import Factory, define, evolve, frozen
 
@@ -71,14 +71,8 @@ def build_plan(
         raise FaultyInput(list(dict.fromkeys(planning.faults))[:MAX_FAULTS])
     folders = folder_names([draft.key for draft in planning.items])
     items = tuple(evolve(item, folder=folders[item.key]) for item in planning.items)
-    warnings = [warning for kit in kits.values() for warning in kit.warnings]
-    warnings += [warning for source, _ in sources for warning in source.warnings]
-    used = {id(source) for source in planning.origins}
-    warnings += [_none_of(source) for source, _ in sources if id(source) not in used]
-    return Plan(
-        items=select(items, cli.only),
-        warnings=tuple(dict.fromkeys((*config.warnings, *warnings))),
-    )
+    told = dict.fromkeys((*config.warnings, *planning.warnings(source for source, _ in sources)))
+    return Plan(items=select(items, cli.only), warnings=tuple(told))
 
 
 def _none_of(source: RecipeSource) -> Fault:
@@ -232,6 +226,16 @@ class _Planning:
         if known not in self.limits:
             self.limits[known] = self.chooser.limits(recipe, agent)
         return self.limits[known]
+
+    def warnings(self, sources: Iterable[RecipeSource]) -> Iterator[Fault]:
+        """What agents, recipes and matrices are odd in."""
+        for kit in self.kits.values():
+            yield from kit.warnings
+        used = {id(source) for source in self.origins}
+        for source in sources:
+            yield from source.warnings
+            if id(source) not in used:
+                yield _none_of(source)
 
     def check_keys(self) -> None:
         """Two items with one key could not be told apart from night to night."""
