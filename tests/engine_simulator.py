@@ -215,8 +215,7 @@ class FakeModel:
 
 
 def _details(fault: Exception) -> JsonObject:
-    names = ("retry_after",) if hasattr(fault, "retry_after") else ("sent",)
-    return {name: getattr(fault, name) for name in names}
+    return {name: getattr(fault, name) for name in ("retry_after", "sent") if hasattr(fault, name)}
 
 
 def request_size(request: ModelRequest) -> int:

@@ -119,37 +119,34 @@ class ProviderError(HarnessError):
     kind: ClassVar[CallErrorKind]
     retryable: ClassVar[bool] = False
 
-    def __init__(self, message: str, *, status: int | None = None, sent: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        sent: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.sent = sent
         """The request went out and was never answered: it may have cost something."""
+        self.retry_after = retry_after
+        """Seconds, when the server said it."""
 
 
 class RateLimited(ProviderError):
-    """429. `retry_after` in seconds when the server said it."""
+    """429."""
 
     kind = "rate_limit"
     retryable = True
 
-    def __init__(
-        self, message: str, *, status: int | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, status=status)
-        self.retry_after = retry_after
-
 
 class Unavailable(ProviderError):
-    """5xx, 529, "overloaded". `retry_after` in seconds when the server said it."""
+    """5xx, 529, "overloaded"."""
 
     kind = "unavailable"
     retryable = True
-
-    def __init__(
-        self, message: str, *, status: int | None = None, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, status=status)
-        self.retry_after = retry_after
 
 
 class NetworkFailure(ProviderError):

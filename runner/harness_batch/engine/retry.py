@@ -2,7 +2,7 @@
 
 import random
 
-from harness_batch.errors import ProviderError, RateLimited, Unavailable
+from harness_batch.errors import ProviderError
 
 MAX_TRIES = 8
 """Tries of one step in all."""
@@ -19,7 +19,7 @@ def delay(error: ProviderError, tries: int, chance: random.Random) -> float | No
     """
     if not error.retryable or tries >= MAX_TRIES:
         return None
-    if isinstance(error, RateLimited | Unavailable) and error.retry_after is not None:
+    if error.retry_after is not None:
         return error.retry_after
     back_off = min(FIRST_DELAY_S * 2.0 ** (tries - 1), LONGEST_DELAY_S)
     return back_off * (1 + JITTER * chance.random())

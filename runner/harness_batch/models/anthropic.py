@@ -3,27 +3,22 @@
 Source: https://platform.claude.com/docs/en/build-with-claude/streaming
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
-import trio
 from attrs import define, field
 from httpx_sse import ServerSentEvent
 
-from harness_batch.config.record import ModelInfo, ProviderSettings
 from harness_batch.errors import NetworkFailure, ProtocolBroken
-from harness_batch.messages import FinishReason, JsonObject, ModelRef, TokenUsage
+from harness_batch.messages import FinishReason, JsonObject, TokenUsage
 from harness_batch.models import refusals
 from harness_batch.models.anthropic_wire import RequestWriter
 from harness_batch.models.encoded import encode
 from harness_batch.models.fields import count, document, mapping, text
-from harness_batch.models.http import Line
-from harness_batch.models.keys import Credential
+from harness_batch.models.hosted import Wire
 from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
-    ModelRequest,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -35,10 +30,7 @@ from harness_batch.models.protocol import (
     ToolInputDelta,
     ToolInputStart,
 )
-from harness_batch.models.streaming import StreamError, exchange
-
-BASE_URL = "https://api.anthropic.com"
-API_VERSION = "2023-06-01"
+from harness_batch.models.streaming import StreamError
 
 _REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -48,38 +40,6 @@ _REASONS: dict[str, FinishReason] = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-
-
-class AnthropicModel:
-    """One session's connection to one of these models."""
-
-    def __init__(self, ref: ModelRef, settings: ProviderSettings) -> None:
-        self.ref = ref
-        self.info = settings.models.get(ref.model, ModelInfo())
-        base_url = settings.base_url or BASE_URL
-        self._credential = Credential(settings, base_url, "x-api-key", BASE_URL)
-        self._line = Line(
-            settings,
-            base_url.rstrip("/") + "/v1/messages",
-            {"anthropic-version": API_VERSION, **self._credential.headers()},
-            self._credential.hint(),
-        )
-        self._writer = RequestWriter(ref.model)
-
-    @asynccontextmanager
-    async def stream(
-        self, request: ModelRequest
-    ) -> AsyncIterator[AsyncIterator[Sequence[LlmEvent]]]:
-        """Send one request; see `Model.stream`."""
-        await trio.lowlevel.checkpoint()
-        self._credential.demand()
-        body = self._writer.body(request)
-        async with exchange(self._line, body, AnthropicReply()) as batches:
-            yield batches
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._line.aclose()
 
 
 @define
@@ -282,3 +242,13 @@ def _index(data: JsonObject) -> int:
     if not isinstance(index, int):
         raise ProtocolBroken("the server sent a content block event without its index")
     return index
+
+
+WIRE = Wire(
+    home="https://api.anthropic.com",
+    path="/v1/messages",
+    key_header="x-api-key",
+    writer=lambda model, _base_url: RequestWriter(model),
+    reader=AnthropicReply,
+    headers={"anthropic-version": "2023-06-01"},
+)

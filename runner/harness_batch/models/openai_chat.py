@@ -3,29 +3,24 @@
 Source: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import urlsplit
 
-import trio
 from attrs import define, field
 from httpx_sse import ServerSentEvent
 
-from harness_batch.config.record import ModelInfo, ProviderSettings
 from harness_batch.errors import NetworkFailure, ProtocolBroken
-from harness_batch.messages import FinishReason, JsonObject, ModelRef, TokenUsage
+from harness_batch.messages import FinishReason, JsonObject, TokenUsage
 from harness_batch.models import refusals
 from harness_batch.models.fields import count, document, mapping, text
-from harness_batch.models.http import Line
-from harness_batch.models.keys import Credential
+from harness_batch.models.hosted import Wire
 from harness_batch.models.openai_calls import CallCollector
 from harness_batch.models.openai_wire import LimitName, RequestWriter
 from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
-    ModelRequest,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -34,9 +29,7 @@ from harness_batch.models.protocol import (
     TextEnd,
     TextStart,
 )
-from harness_batch.models.streaming import StreamError, exchange
-
-BASE_URL = "https://api.openai.com/v1"
+from harness_batch.models.streaming import StreamError
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -48,38 +41,6 @@ _REASONS: dict[str, FinishReason] = {
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
-
-
-class OpenAiChatModel:
-    """One session's connection to one of these models."""
-
-    def __init__(self, ref: ModelRef, settings: ProviderSettings) -> None:
-        self.ref = ref
-        self.info = settings.models.get(ref.model, ModelInfo())
-        base_url = settings.base_url or BASE_URL
-        self._credential = Credential(settings, base_url, "authorization", BASE_URL)
-        self._line = Line(
-            settings,
-            base_url.rstrip("/") + "/chat/completions",
-            self._credential.headers(),
-            self._credential.hint(),
-        )
-        self._writer = RequestWriter(ref.model, _limit_name(base_url))
-
-    @asynccontextmanager
-    async def stream(
-        self, request: ModelRequest
-    ) -> AsyncIterator[AsyncIterator[Sequence[LlmEvent]]]:
-        """Send one request; see `Model.stream`."""
-        await trio.lowlevel.checkpoint()
-        self._credential.demand()
-        body = self._writer.body(request)
-        async with exchange(self._line, body, OpenAiReply()) as batches:
-            yield batches
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._line.aclose()
 
 
 @define
@@ -259,3 +220,12 @@ def _limit_name(base_url: str) -> LimitName:
     if host == "api.openai.com" or host.endswith(".openai.azure.com"):
         return "max_completion_tokens"
     return "max_tokens"
+
+
+WIRE = Wire(
+    home="https://api.openai.com/v1",
+    path="/chat/completions",
+    key_header="authorization",
+    writer=lambda model, base_url: RequestWriter(model, _limit_name(base_url)),
+    reader=OpenAiReply,
+)

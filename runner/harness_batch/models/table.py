@@ -1,20 +1,21 @@
 """The providers that can be named in a configuration, and which connection serves each."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import Unsupported
 from harness_batch.messages import ModelRef
-from harness_batch.models.anthropic import AnthropicModel
-from harness_batch.models.openai_chat import OpenAiChatModel
+from harness_batch.models import anthropic, openai_chat
+from harness_batch.models.hosted import HostedModel
 from harness_batch.models.protocol import Model
 from harness_batch.models.scripted import ScriptedModel
 
 Connect = Callable[[ModelRef, ProviderSettings], Model]
 
 TABLE: Mapping[str, Connect] = {
-    "anthropic": AnthropicModel,
-    "openai-chat": OpenAiChatModel,
+    "anthropic": partial(HostedModel, wire=anthropic.WIRE),
+    "openai-chat": partial(HostedModel, wire=openai_chat.WIRE),
     "scripted": ScriptedModel,
 }
 
