@@ -15,7 +15,7 @@ from attrs import define, frozen
 
 from harness_batch.agents.front_matter import split
 from harness_batch.agents.record import Attached, Command, OpeningPart, Printed, Words
-from harness_batch.agents.shelf import TRUST, MarkdownFile, Shelf, Warn, markdown_files
+from harness_batch.agents.shelf import MarkdownFile, Shelf, Warn, by_name
 from harness_batch.errors import Fault, FaultyInput
 from harness_batch.messages import JsonObject
 from harness_batch.schema_faults import schema_faults
@@ -44,17 +44,7 @@ HEAD: JsonObject = {
 
 def load_commands(shelves: Iterable[Shelf], faults: list[Fault], warn: Warn) -> dict[str, Command]:
     """By name; later shelves win where they are trusted. Adds to `faults`."""
-    commands: dict[str, Command] = {}
-    for shelf in shelves:
-        for found in markdown_files(shelf, "commands", faults):
-            if found.name in commands and not shelf.trusted:
-                warn(Fault(found.file, 0, 0, f"the command is yours already: {TRUST}", "warning"))
-                continue
-            try:
-                commands[found.name] = _command(found, shelf)
-            except FaultyInput as error:
-                faults += error.faults
-    return dict(sorted(commands.items()))
+    return by_name(shelves, "commands", _command, faults, warn)
 
 
 def _command(found: MarkdownFile, shelf: Shelf) -> Command:

@@ -7,9 +7,9 @@ of git: whoever has a repository gives a shelf of it.
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeVar
 
 from attrs import frozen
 
@@ -28,6 +28,7 @@ TRUST = "a repository's files may only restrict (--trust-repo takes them as your
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 Warn = Callable[[Fault], None]
+T = TypeVar("T")
 
 
 class Shelf(Protocol):
@@ -110,6 +111,31 @@ def markdown_files(shelf: Shelf, kind: str, faults: list[Fault]) -> Iterator[Mar
             yield MarkdownFile(name, path, file, _text(shelf, path))
         except FaultyInput as error:
             faults += error.faults
+
+
+def by_name(
+    shelves: Iterable[Shelf],
+    kind: Literal["skills", "commands"],
+    read: Callable[[MarkdownFile, Shelf], T],
+    faults: list[Fault],
+    warn: Warn,
+) -> dict[str, T]:
+    """What `read` makes of each file, sorted; later shelves win where they are trusted.
+
+    `read` raises FaultyInput; its faults are added to `faults`.
+    """
+    known: dict[str, T] = {}
+    for shelf in shelves:
+        for found in markdown_files(shelf, kind, faults):
+            if found.name in known and not shelf.trusted:
+                told = f"the {kind.removesuffix('s')} is yours already: {TRUST}"
+                warn(Fault(found.file, 0, 0, told, "warning"))
+                continue
+            try:
+                known[found.name] = read(found, shelf)
+            except FaultyInput as error:
+                faults += error.faults
+    return dict(sorted(known.items()))
 
 
 def _is_head(path: str, kind: str) -> bool:

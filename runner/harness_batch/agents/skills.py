@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from harness_batch.agents.front_matter import split
 from harness_batch.agents.record import Skill
-from harness_batch.agents.shelf import MAX_FILES, TRUST, MarkdownFile, Shelf, Warn, markdown_files
+from harness_batch.agents.shelf import MAX_FILES, MarkdownFile, Shelf, Warn, by_name
 from harness_batch.errors import Fault, FaultyInput
 
 MAX_DESCRIPTION = 1024
@@ -20,17 +20,7 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 def load_skills(shelves: Iterable[Shelf], faults: list[Fault], warn: Warn) -> dict[str, Skill]:
     """By name; later shelves win where they are trusted. Adds to `faults`."""
-    skills: dict[str, Skill] = {}
-    for shelf in shelves:
-        for found in markdown_files(shelf, "skills", faults):
-            if found.name in skills and not shelf.trusted:
-                warn(Fault(found.file, 0, 0, f"the skill is yours already: {TRUST}", "warning"))
-                continue
-            try:
-                skills[found.name] = _skill(found, shelf)
-            except FaultyInput as error:
-                faults += error.faults
-    return dict(sorted(skills.items()))
+    return by_name(shelves, "skills", _skill, faults, warn)
 
 
 def _skill(found: MarkdownFile, shelf: Shelf) -> Skill:
