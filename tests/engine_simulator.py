@@ -150,6 +150,9 @@ class FakeModel:
         async with aclosing(self._played(act, request, size)) as batches:
             yield batches
 
+    def demand(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         """There is no connection."""
 

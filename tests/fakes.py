@@ -135,6 +135,9 @@ class FakeModel:
                     yield (beat,)
         self.read_at.append(trio.current_time())
 
+    def demand(self) -> None:
+        pass
+
     async def aclose(self) -> None:
         """Nothing is open."""
 

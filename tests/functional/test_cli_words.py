@@ -155,6 +155,8 @@ def test_a_missing_key_is_told_by_its_variable_and_to_be_mended_first(ran: Path)
     assert "key is missing or was refused" in said
     assert "set NO_SUCH_KEY" in said
     assert "mend the cause, then run 1 errored session again" in said
+    asked = ("query", "SELECT count(*) FROM model_call", "--run", "last", "--format", "csv")
+    assert harness_batch(ran, *asked).stdout.split() == ["count_star()", "0"], "nothing was sent"
 
 
 def test_the_summary_too_says_which_checkout_a_patch_is_for(tmp_path: Path) -> None:

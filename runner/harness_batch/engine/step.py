@@ -92,6 +92,7 @@ class Stepper:
         return outcome
 
     async def _until_answered(self, *, last: bool) -> Turn | Stopped:
+        self.model.demand()  # before a row is opened: rows are requests that were sent
         tries, redos = 0, 0
         choice: ToolChoice = self.last_choice if last else "auto"
         while True:

@@ -55,13 +55,17 @@ class HostedModel:
         self._writer = wire.writer(ref.model, base_url)
         self._reader = wire.reader
 
+    def demand(self) -> None:
+        """See `Model.demand`."""
+        self._credential.demand()
+
     @asynccontextmanager
     async def stream(
         self, request: ModelRequest
     ) -> AsyncIterator[AsyncIterator[Sequence[LlmEvent]]]:
         """Send one request; see `Model.stream`."""
         await trio.lowlevel.checkpoint()
-        self._credential.demand()
+        self.demand()
         body = self._writer.body(request)
         async with exchange(self._line, body, self._reader()) as batches:
             yield batches

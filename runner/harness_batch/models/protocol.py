@@ -173,6 +173,10 @@ class Model(Protocol):
         """Limits and prices."""
         ...
 
+    def demand(self) -> None:
+        """Raises: AuthFailed when no request can go out, since a key is missing or no key."""
+        ...
+
     def stream(
         self, request: ModelRequest
     ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[LlmEvent]]]:

@@ -66,6 +66,9 @@ class ScriptedModel:
         async with aclosing(_reply(step, number, self._input_tokens(request))) as batches:
             yield batches
 
+    def demand(self) -> None:
+        """A script needs no key."""
+
     async def aclose(self) -> None:
         """There is no connection."""
 
