@@ -109,7 +109,7 @@ async def test_a_bug_in_a_report_loses_nothing(stage: Stage) -> None:
 
 async def test_a_bug_of_another_command_is_one_line_too(stage: Stage) -> None:
     recipe = stage.recipe()
-    broken = "import harness_batch.app.prepare as room\nroom.prepare = lambda inputs: 1 / 0\n"
+    broken = "import harness_batch.app.prepare as room\nroom.prepare = lambda *given: 1 / 0\n"
     done = await driven(stage, broken, "validate", recipe)
     assert done.code == 3
     assert len(done.err.splitlines()) == 1
