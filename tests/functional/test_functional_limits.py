@@ -223,7 +223,7 @@ def test_eight_sessions_that_race_for_half_a_dollar_never_take_more(tmp_path: Pa
     costs = [call["cost_usd"] for call in ran.tables["model_call"]]
     taken = sum((till.taken for till in tills), Decimal(0))
     assert sum(costs) == taken.quantize(Decimal("1e-9"))
-    assert 0 < taken <= Decimal("0.50")
+    assert Decimal("0.35") < taken <= Decimal("0.50")
     assert ran.exit_code == 4
     ended = {(row["status"], row["reason"]) for row in ran.tables["session"]}
     assert ended == {("failed", "max_cost"), ("skipped", "not_admitted")}
