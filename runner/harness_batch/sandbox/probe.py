@@ -1,7 +1,19 @@
-"""Which of the containment properties hold on this host; proven by trying, never assumed."""
+"""Which of the containment properties hold on this host; proven by attacks, never assumed.
 
+A canary (canary.py) runs through the real launcher and tries to break out; what it attacks is set
+up here, and what it says is held against what is seen from outside. Nothing waits: every attack
+has succeeded or failed when its command is over.
+"""
+
+import fcntl
+import json
 import os
+import secrets
+import socket
+import subprocess
 import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,7 +21,13 @@ from attrs import frozen
 
 from harness_batch.errors import SandboxError
 from harness_batch.processes import Command
-from harness_batch.sandbox.plain import open_launcher
+from harness_batch.sandbox import canary
+from harness_batch.sandbox.launcher import open_launcher
+from harness_batch.sandbox.mechanisms import MECHANISMS, Mechanism, lacking
+from harness_batch.sandbox.policy import Closed, Network, Policy, Through, View
+from harness_batch.sandbox.relay import PORT
+from harness_batch.sandbox.secrets_at import homes
+from harness_batch.sandbox.view import treatments
 
 PROPERTIES = (
     "write-confined",
@@ -24,19 +42,10 @@ PROPERTIES = (
     "egress-allowlist",
     "git-file-protected",
 )
-NEEDS_SANDBOX = "needs the kernel sandbox, which this version does not have"
-
-CANARY = """
-import os, sys
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        print(os.getpid(), flush=True)
-        os.execvp("sleep", ["sleep", "600"])
-    os._exit(0)
-os.wait()
-"""
-"""A daemon by the book: own session, double fork, holds on to the output."""
+REQUIRED = PROPERTIES[:4]
+"""What `--sandbox required` asks for."""
+SECONDS = 20.0
+"""A canary that takes longer proves nothing."""
 
 
 @frozen
@@ -47,30 +56,38 @@ class Property:
     why: str = ""
 
 
-async def host_properties() -> dict[str, Property]:
-    """Every property of the contract's `sandbox.need`; costs two process starts."""
-    found = {name: Property(holds=False, why=NEEDS_SANDBOX) for name in PROPERTIES}
-    return {**found, "no-survivors": await _no_survivors()}
+@frozen(kw_only=True)
+class Host:
+    """What this host gives: the mechanism to use, and what it holds."""
+
+    mechanism: Mechanism
+    properties: Mapping[str, Property]
+    """Every property of the contract's `sandbox.need`."""
+    passed_over: Mapping[Mechanism, str]
+    """Stronger mechanisms, and why they are not it."""
 
 
-async def _no_survivors() -> Property:
-    """Start a daemon through the real launcher and look for it when the call has returned."""
-    output: list[bytes] = []
-    with TemporaryDirectory(prefix="hb-probe-") as folder:
-        env = {"PATH": os.environ.get("PATH", os.defpath)}
-        command = Command(
-            argv=(sys.executable, "-I", "-S", "-c", CANARY), cwd=Path(folder), timeout=10
-        )
-        try:
-            async with open_launcher(env=env, cwd=Path(folder)) as launcher:
-                await launcher.run(command, output.append)
-        except SandboxError as error:
-            return Property(holds=False, why=str(error))
-    daemon = b"".join(output).strip()
-    if not daemon.isdigit():
-        return Property(holds=False, why="the canary process did not start")
-    try:
-        os.kill(int(daemon), 0)
-    except ProcessLookupError:
-        return Property(holds=True)
-    return Property(holds=False, why="a daemon outlived its command")
+async def probe_host(environ: Mapping[str, str], folder: Path) -> Host:
+    """The strongest mechanism that works here, proven. `folder` exists and is not temporary.
+
+    `read-confined` and `egress-allowlist` are what the mechanism can give: `prove` tries them
+    when somebody needs them.
+    """
+    passed_over: dict[Mechanism, str] = {}
+    best: Host | None = None
+    for mechanism in MECHANISMS:
+        why = lacking(mechanism)
+        if why is None:
+            found = await prove(mechanism, environ, folder)
+            lost = [name for name in REQUIRED if not found[name].holds]
+            host = Host(mechanism=mechanism, properties=found, passed_over=passed_over)
+            if not lost:
+                return host
+            better = best is None or len(lost) < sum(
+                not best.properties[name].holds for name in REQUIRED
+            )
+            best = host if better or best is None else best
+            why = found[lost[0]].why
+        passed_over[mechanism] = why
+    assert best is not None
+    return best
