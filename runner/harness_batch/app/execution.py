@@ -1,7 +1,7 @@
 """One run from its first event to its last: journal, database, sessions, stops."""
 
 import platform
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Self
@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 
 from harness_batch import __version__
 from harness_batch.app.ci import ci_job
+from harness_batch.app.containment import contained, with_demands
 from harness_batch.app.interrupts import GRACE_S, Interrupts
 from harness_batch.app.last_words import (
     KILLED,
@@ -24,7 +25,6 @@ from harness_batch.app.last_words import (
 from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
-from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
 from harness_batch.app.sites import Sites, open_sites
@@ -157,10 +157,12 @@ class Execution:
     async def _begun(self, log: SlicedLog, *, resumed: bool) -> tuple[Scheduler, tuple[Item, ...]]:
         """All that comes before the first session."""
         items = self.prepared.plan.items
-        refusals, sandbox, told = await host_refusals(items, self.options.sandbox)
+        environ = self.inputs.environ
+        containment = await contained(environ, self.options.sandbox)
+        containment = await with_demands(containment, items, environ)
         lock = lock_of(self.prepared.plan)
         write_text(self.folder.lock_file, self.mask(lock_text(lock)))
-        self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
+        self.run = evolve(self.run, sandbox=containment.record(), lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
         close_attempts(self.known, log, KILLED)
         close_children(self.known, log, KILLED)
@@ -170,16 +172,21 @@ class Execution:
             self.prepared.repositories,
             self.inputs,
             self.run.run_id,
+            containment,
             keep=self.options.keep_worktrees,
             notice=lambda session_id, text: log.append(Notice("warning", text), session_id),
         )
-        for text in (*told, *(w.text for w in self.prepared.plan.warnings), *sites.notices):
+        for text in (
+            *containment.told(),
+            *(w.text for w in self.prepared.plan.warnings),
+            *sites.notices,
+        ):
             log.append(Notice("warning", text), None)
         if resumed:
             log.append(Notice("info", _reused(reuse)), None)
         budget = Budget(self.options.max_cost, spent=self.known.spent)
         self._again = reuse.again
-        self._composed = self._compose(log, budget, refusals, sites, reuse)
+        self._composed = self._compose(log, budget, sites, reuse)
         scheduler = Scheduler(
             jobs=self.options.jobs,
             run_one=self._composed.run_one,
@@ -194,7 +201,6 @@ class Execution:
         self,
         log: SlicedLog,
         budget: Budget,
-        refusals: Mapping[str, str],
         sites: Sites,
         reuse: Reuse,
     ) -> Sessions:
@@ -207,7 +213,7 @@ class Execution:
             budget=budget,
             mask=self.mask,
             open_site=sites.of,
-            refusals=refusals,
+            refusal=sites.containment.refusal,
             date=timestamp()[:10],
             platform=f"{platform.system()} {platform.machine()}",
             child_items=self.prepared.child_items,

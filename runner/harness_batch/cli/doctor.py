@@ -22,12 +22,15 @@ def command(as_json: bool, config: Path | None) -> None:
 
     import trio
 
+    from harness_batch.app.containment import examined
     from harness_batch.config.door import load_config
-    from harness_batch.sandbox.probe import host_properties
+    from harness_batch.sandbox.host import mends
 
-    found = trio.run(host_properties)
+    host = trio.run(examined, os.environ)
+    steps = tuple(mends(host))
+    found = host.properties
     loaded = load_config(repo=Path.cwd(), explicit=config, environ=os.environ)
-    programs = {name: shutil.which(name) for name in ("git", "bash", "rg")}
+    programs = {name: shutil.which(name) for name in ("git", "bash", "rg", "bwrap")}
     providers = {
         name: "ready" if settings.api_key or settings.type == "scripted" else
         f"no key: set {settings.api_key_env}" if settings.api_key_env else "no key"
@@ -41,6 +44,9 @@ def command(as_json: bool, config: Path | None) -> None:
             "providers": providers,
             "config_files": [str(file) for file in loaded.files],
             "sandbox": {name: {"holds": p.holds, "why": p.why} for name, p in found.items()},
+            "sandbox_mechanism": host.mechanism,
+            "sandbox_passed_over": dict(host.passed_over),
+            "sandbox_mends": steps,
         }
         click.echo(json.dumps(facts, indent=2))
         return
@@ -50,11 +56,18 @@ def command(as_json: bool, config: Path | None) -> None:
     click.echo("providers")
     for name, state in providers.items():
         click.echo(f"  {name:<20} {state}")
-    click.echo("sandbox: what holds for every program that an agent runs")
+    click.echo(f"sandbox: what holds for every program that an agent runs ({host.mechanism})")
     for name, prop in found.items():
         click.echo(f"  {name:<20} {'yes' if prop.holds else f'no: {prop.why}'}")
+    for mechanism, why in host.passed_over.items():
+        click.echo(f"  not by {mechanism}: {why}")
+    for step in steps:
+        click.echo(f"  to get more: {step}")
     for warning in loaded.warnings:
         tell(str(warning))
 
 
-_MISSING = {"rg": "missing: grep uses Python instead; apt-get install ripgrep is quicker"}
+_MISSING = {
+    "rg": "missing: grep uses Python instead; apt-get install ripgrep is quicker",
+    "bwrap": "missing: the sandbox is weaker without; apt-get install bubblewrap",
+}

@@ -10,7 +10,7 @@ the runner by its socket.
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -30,7 +30,7 @@ PROXY = "/tmp/.egress"  # noqa: S108
 
 @cache
 def program() -> str | None:
-    """bubblewrap's absolute path, None where it is not installed."""
+    """Bubblewrap's absolute path, None where it is not installed."""
     found = shutil.which("bwrap", path=os.environ.get("PATH", os.defpath) + ":/usr/bin")
     return found and str(Path(found).resolve())
 
@@ -58,32 +58,42 @@ def _files(policy: Policy) -> Iterator[str]:
     else:
         yield from _system()
     yield from _DEVICES
-    hidden: list[str] = []
+    emptied: list[str] = []
     for path, treatment in parents_first(policy.paths):
-        above = _nearest(policy.paths, path.parent, "read" if policy.view == "host" else "hidden")
-        place = str(path)
-        match treatment:
-            case "hidden" if path in _SCRATCH:
-                size = ("--size", str(policy.limits.scratch)) if _takes_sizes() else ()
-                yield from ("--perms", "1777", *size, "--tmpfs", place)
-            case "hidden" if policy.view == "narrow" and above == "hidden":
-                pass
-            case "hidden" if path.is_dir():
-                yield from ("--tmpfs", place)
-                hidden.append(place)
-            case "hidden":
-                yield from ("--ro-bind", "/dev/null", place)
-            case "read" if above == "hidden":
-                yield from ("--ro-bind-try", place, place)
-            case "write":
-                yield from ("--bind", place, place)
-            case "protected":
-                yield from ("--ro-bind", place, place)
+        options = tuple(_laid(policy, path, treatment))
+        yield from options
+        if "--tmpfs" in options and path not in _SCRATCH:
+            emptied.append(str(path))
     if isinstance(policy.network, Through):
         yield from ("--ro-bind", str(policy.network.proxy), PROXY)
-    for place in hidden:
+    if policy.view == "narrow":
+        emptied.append("/")
+    for place in emptied:
         yield from ("--remount-ro", place)
-    yield from ("--remount-ro", "/") if policy.view == "narrow" else ()
+
+
+def _laid(policy: Policy, path: Path, treatment: Treatment) -> Iterator[str]:
+    """The options for one path, over what lies above it."""
+    place = str(path)
+    unseen = _nearest(policy, path.parent) == "hidden"
+    match treatment:
+        case "hidden" if path in _SCRATCH:
+            size = ("--size", str(policy.limits.scratch)) if _takes_sizes() else ()
+            yield from ("--perms", "1777", *size, "--tmpfs", place)
+        case "hidden" if unseen:
+            pass
+        case "hidden" if path.is_dir():
+            yield from ("--tmpfs", place)
+        case "hidden":
+            yield from ("--ro-bind", "/dev/null", place)
+        case "read" if unseen:
+            yield from ("--ro-bind-try", place, place)
+        case "read":
+            pass
+        case "write":
+            yield from ("--bind", place, place)
+        case "protected":
+            yield from ("--ro-bind", place, place)
 
 
 def _system() -> Iterator[str]:
@@ -95,9 +105,11 @@ def _system() -> Iterator[str]:
             yield from ("--ro-bind", name, name)
 
 
-def _nearest(paths: Mapping[Path, Treatment], path: Path, otherwise: Treatment) -> Treatment:
+def _nearest(policy: Policy, path: Path) -> Treatment:
     """The treatment of what lies around."""
     for place in (path, *path.parents):
-        if place in paths:
-            return paths[place]
-    return otherwise
+        if place in policy.paths:
+            return policy.paths[place]
+        if policy.view == "narrow" and str(place) in SYSTEM:
+            return "read"
+    return "read" if policy.view == "host" else "hidden"

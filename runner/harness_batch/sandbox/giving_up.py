@@ -9,6 +9,7 @@ import os
 import stat
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 
 PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 22, 24, 38, 47
 _MODE_FILTER, _AMBIENT_CLEAR_ALL = 2, 4
@@ -34,7 +35,7 @@ _LIBC.syscall.restype = ctypes.c_long
 
 
 def prctl(option: int, *arguments: int | bytes) -> None:
-    """See prctl(2)."""
+    """Ask the kernel for one of the many things that the call of that name does."""
     padded = (*arguments, *(0 for _ in range(4 - len(arguments))))
     words = (ctypes.c_ulong(word) if isinstance(word, int) else word for word in padded)
     if _LIBC.prctl(option, *words) != 0:
@@ -48,10 +49,8 @@ def drop_capabilities() -> None:
             prctl(PR_CAPBSET_DROP, capability)
         except OSError:
             break
-    try:
+    with suppress(OSError):
         prctl(PR_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
-    except OSError:
-        pass
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     if _LIBC.capset(header, (ctypes.c_uint32 * 6)()) != 0:
         raise OSError(ctypes.get_errno(), "capset")

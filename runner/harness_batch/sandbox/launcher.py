@@ -71,15 +71,32 @@ async def open_launcher(policy: Policy, mechanism: Mechanism = "plain") -> Async
 
 async def _ended(process: trio.Process) -> None:
     """Wait until all of it is gone; what a command stopped goes on for that."""
-    process.send_signal(signal.SIGCONT)
+    _signal(process, signal.SIGCONT)
     with trio.move_on_after(KILL_SECONDS):
         await process.wait()
     if process.returncode is None:
-        for child in children_of(process.pid):  # a wrapper's end is not that of what it wraps
-            with suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-        process.kill()
+        _signal(process, signal.SIGKILL)
         await process.wait()
+
+
+def _signal(process: trio.Process, number: signal.Signals) -> None:
+    """To the supervisor, and to what it may be wrapped in."""
+    for pid in (*children_of(process.pid), process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@frozen
+class ForEach:
+    """`Launcher` that opens a sandbox for every command: for few of them, far between."""
+
+    policy: Policy
+    mechanism: Mechanism
+
+    async def run(self, command: Command, stdout: Sink, stderr: Sink | None = None) -> CommandEnd:
+        """See `Launcher`."""
+        async with open_launcher(self.policy, self.mechanism) as launcher:
+            return await launcher.run(command, stdout, stderr)
 
 
 @frozen
@@ -146,7 +163,9 @@ class _Supervised:
     async def _start(
         self, command: Command, sinks: tuple[Sink, ...], open_files: ExitStack
     ) -> "_Channel":
-        body = _encode(command, self.policy.cwd, {**self.policy.env, **self.start.more, **command.env})
+        body = _encode(
+            command, self.policy.cwd, {**self.policy.env, **self.start.more, **command.env}
+        )
         try:
             ours, theirs = socket.socketpair()
             open_files.enter_context(ours)
@@ -177,7 +196,7 @@ class _Supervised:
 
     async def _order(self) -> None:
         """Once, before the first request. Raises: SandboxError when it cannot be obeyed."""
-        orders = marshal.dumps(self.start.orders)
+        orders = marshal.dumps(dict(self.start.orders))
         answer = b""
         try:
             await self._whole(len(orders).to_bytes(4, "big") + orders)

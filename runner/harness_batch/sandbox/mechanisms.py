@@ -73,14 +73,12 @@ def beginning(policy: Policy, mechanism: Mechanism) -> Beginning:
 def _bubblewrapped(policy: Policy) -> Beginning:
     if (why := lacking("bubblewrap")) is not None:
         raise SandboxError(why)
-    orders = _orders(policy.limits, filter=syscall_filter.program(syscall_filter.INTERNET))
+    orders = _orders(policy.limits, calls=syscall_filter.program(syscall_filter.INTERNET))
     more: dict[str, str] = {}
     if isinstance(policy.network, Through):
         orders["proxy"] = os.fsencode(bubblewrap.PROXY)
         more = _proxied()
-    return Beginning(
-        argv=bubblewrap.wrapped(policy, _SUPERVISOR), orders=orders, env={}, more=more
-    )
+    return Beginning(argv=bubblewrap.wrapped(policy, _SUPERVISOR), orders=orders, env={}, more=more)
 
 
 def _landlocked(policy: Policy) -> Beginning:
@@ -89,7 +87,7 @@ def _landlocked(policy: Policy) -> Beginning:
     if isinstance(policy.network, Through):
         raise SandboxError("Landlock cannot let single hosts through; that needs bubblewrap")
     families = () if isinstance(policy.network, Closed) else syscall_filter.INTERNET
-    orders = _orders(policy.limits, filter=syscall_filter.program(families))
+    orders = _orders(policy.limits, calls=syscall_filter.program(families))
     orders["capabilities"] = False
     if policy.view == "host":
         readable = list(readable_beside(policy.paths))
@@ -105,7 +103,7 @@ def _landlocked(policy: Policy) -> Beginning:
     return Beginning(argv=_SUPERVISOR, orders=orders, env=dict(policy.env))
 
 
-def _orders(limits: Limits, *, filter: bytes = b"") -> Orders:
+def _orders(limits: Limits, *, calls: bytes = b"") -> Orders:
     return Orders(
         limits={
             "CORE": 0,
@@ -115,7 +113,7 @@ def _orders(limits: Limits, *, filter: bytes = b"") -> Orders:
             "NPROC": limits.processes,
         },
         capabilities=True,
-        filter=filter,
+        filter=calls,
         rules=None,
         proxy=b"",
     )

@@ -12,8 +12,8 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,11 +23,11 @@ from harness_batch.errors import SandboxError
 from harness_batch.processes import Command
 from harness_batch.sandbox import canary
 from harness_batch.sandbox.launcher import open_launcher
-from harness_batch.sandbox.mechanisms import MECHANISMS, Mechanism, lacking
+from harness_batch.sandbox.mechanisms import Mechanism
 from harness_batch.sandbox.policy import Closed, Network, Policy, Through, View
 from harness_batch.sandbox.relay import PORT
 from harness_batch.sandbox.secrets_at import homes
-from harness_batch.sandbox.view import treatments
+from harness_batch.sandbox.view import extended, host_view
 
 PROPERTIES = (
     "write-confined",
@@ -44,6 +44,7 @@ PROPERTIES = (
 )
 REQUIRED = PROPERTIES[:4]
 """What `--sandbox required` asks for."""
+UNCONFINED = "there is no kernel sandbox on this host"
 SECONDS = 20.0
 """A canary that takes longer proves nothing."""
 
@@ -56,38 +57,173 @@ class Property:
     why: str = ""
 
 
+async def prove(
+    mechanism: Mechanism,
+    environ: Mapping[str, str],
+    folder: Path,
+    *,
+    network: Network | None = None,
+    view: View = "host",
+) -> dict[str, Property]:
+    """What of `PROPERTIES` a mechanism gives in such a sandbox; two process starts and a bit."""
+    with TemporaryDirectory(prefix="probe-", dir=folder) as name, ExitStack() as kept:
+        place = Path(name).resolve()  # noqa: ASYNC240 - microseconds
+        scene = kept.enter_context(_set_up(place))
+        policy = _policy(place, environ, network or Closed(), view)
+        target = {
+            **scene.target,
+            "hidden": "\0".join(str(p) for p, how in policy.paths.items() if how == "hidden"),
+            "folders": "\0".join(map(str, homes(environ))),
+            "proxy": str(PORT) if isinstance(network, Through) else "",
+        }
+        if mechanism == "plain":  # the host itself is not attacked, only asked what outlives
+            target["only"] = "no-survivors"
+        argv = (sys.executable, "-I", "-S", "-B", canary.__file__, json.dumps(target))
+        command = Command(argv=argv, cwd=Path(), timeout=SECONDS)
+        output: list[bytes] = []
+        complaint: list[bytes] = []
+        try:
+            async with open_launcher(policy, mechanism) as launcher:
+                end = await launcher.run(command, output.append, complaint.append)
+        except SandboxError as error:
+            return _nothing(str(error))
+        if end.exit_code != 0:
+            said = b"".join(complaint).decode(errors="replace").strip().rpartition("\n")[2]
+            return _nothing(f"the canary did not come to its end: {said[:200]}")
+        found = _judged(scene, json.loads(b"".join(output)))
+        return (
+            {**_nothing(UNCONFINED), "no-survivors": found["no-survivors"]}
+            if (mechanism == "plain")
+            else found
+        )
+
+
 @frozen(kw_only=True)
-class Host:
-    """What this host gives: the mechanism to use, and what it holds."""
+class _Scene:
+    """What there is to attack, and what is seen of it from outside."""
 
-    mechanism: Mechanism
-    properties: Mapping[str, Property]
-    """Every property of the contract's `sandbox.need`."""
-    passed_over: Mapping[Mechanism, str]
-    """Stronger mechanisms, and why they are not it."""
+    place: Path
+    target: dict[str, str]
+    tcp: socket.socket
+    udp: socket.socket
+    unix: tuple[socket.socket, ...]
+    victim: "subprocess.Popen[bytes]"
+    before: tuple[int, int]
+
+    def seen(self) -> Iterator[tuple[str, str]]:
+        """(property, what happened)."""
+        file = self.place / "outside" / "file"
+        if not file.exists() or file.read_bytes() != b"untouched":
+            yield "write-confined", "changed a file outside"
+        elif (file.stat().st_mode, file.stat().st_mtime_ns) != self.before:
+            yield "metadata-confined", "changed a file's mode or time outside"
+        if _heard(self.tcp) or _heard(self.udp):
+            yield "net-none", "reached a server outside"
+        if any(map(_heard, self.unix)):
+            yield "unix-none", "reached a unix socket outside"
+        if self.victim.poll() is not None:
+            yield "signal-confined", "killed a process outside"
+        with (self.place / "work" / "lock").open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield "no-survivors", "a daemon outlived its command"
 
 
-async def probe_host(environ: Mapping[str, str], folder: Path) -> Host:
-    """The strongest mechanism that works here, proven. `folder` exists and is not temporary.
+@contextmanager
+def _set_up(place: Path) -> Iterator[_Scene]:
+    outside, work, secret = (place / name for name in ("outside", "work", "secret"))
+    for folder in (outside, work, secret):
+        folder.mkdir()
+    token = f"hb-canary-{secrets.token_hex(8)}"
+    (outside / "file").write_bytes(b"untouched")
+    (outside / "doomed").touch()
+    (secret / "key").write_text(token)
+    (work / ".git").write_text("gitdir: nowhere\n")
+    (work / "lock").touch()
+    told = (outside / "file").stat()
+    victim = subprocess.Popen(
+        ("sleep", str(3 * SECONDS)), env={"PATH": os.defpath, "HB_CANARY": token}, cwd="/"
+    )
+    with ExitStack() as opened:
+        opened.callback(victim.wait)
+        opened.callback(victim.kill)
+        tcp = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        udp = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        udp.bind(("127.0.0.1", 0))
+        unix = [opened.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2)]
+        by_path = _listen(unix[0], outside)
+        unix[1].bind(f"\0{token}")
+        for listener in unix:
+            listener.listen()
+        for one in (tcp, udp, *unix):
+            one.setblocking(False)
+        yield _Scene(
+            place=place,
+            target={
+                "outside": str(outside),
+                "token": token,
+                "victim": str(victim.pid),
+                "tcp": str(tcp.getsockname()[1]),
+                "udp": str(udp.getsockname()[1]),
+                "unix": by_path,
+                "abstract": token,
+                "lock": str(work / "lock"),
+                "only": "",
+            },
+            tcp=tcp,
+            udp=udp,
+            unix=tuple(unix),
+            victim=victim,
+            before=(told.st_mode, told.st_mtime_ns),
+        )
 
-    `read-confined` and `egress-allowlist` are what the mechanism can give: `prove` tries them
-    when somebody needs them.
-    """
-    passed_over: dict[Mechanism, str] = {}
-    best: Host | None = None
-    for mechanism in MECHANISMS:
-        why = lacking(mechanism)
-        if why is None:
-            found = await prove(mechanism, environ, folder)
-            lost = [name for name in REQUIRED if not found[name].holds]
-            host = Host(mechanism=mechanism, properties=found, passed_over=passed_over)
-            if not lost:
-                return host
-            better = best is None or len(lost) < sum(
-                not best.properties[name].holds for name in REQUIRED
-            )
-            best = host if better or best is None else best
-            why = found[lost[0]].why
-        passed_over[mechanism] = why
-    assert best is not None
-    return best
+
+def _listen(listener: socket.socket, folder: Path) -> str:
+    """Bind it to a path in there, by way of a descriptor: a socket's name is short."""
+    handle = os.open(folder, os.O_PATH)
+    try:
+        listener.bind(f"/proc/self/fd/{handle}/s")
+    finally:
+        os.close(handle)
+    return str(folder / "s")
+
+
+def _heard(listener: socket.socket) -> bool:
+    try:
+        if listener.type == socket.SOCK_STREAM:
+            listener.accept()[0].close()
+        else:
+            listener.recv(64)
+    except OSError:
+        return False
+    return True
+
+
+def _policy(place: Path, environ: Mapping[str, str], network: Network, view: View) -> Policy:
+    outside, work = place / "outside", place / "work"
+    paths = extended(
+        host_view(environ),
+        write=[work],
+        read=[outside] if view == "host" else [],
+        protected=[work / ".git"],
+        hide=[place / "secret"],
+    )
+    env = {"PATH": environ.get("PATH", os.defpath), "HOME": str(work)}
+    return Policy(env=env, cwd=work, network=network, view=view, paths=paths)
+
+
+def _judged(scene: _Scene, said: Mapping[str, str]) -> dict[str, Property]:
+    broken = {**said, **dict(scene.seen())}
+    if "writable" in broken:
+        return _nothing(broken["writable"])
+    return {
+        name: Property(holds=False, why=f"a command {broken[name]}")
+        if name in broken
+        else Property(holds=True)
+        for name in PROPERTIES
+    }
+
+
+def _nothing(why: str) -> dict[str, Property]:
+    return {name: Property(holds=False, why=why) for name in PROPERTIES}

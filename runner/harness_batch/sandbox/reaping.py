@@ -97,14 +97,14 @@ def processes_of(user: int) -> int:
 
 def _owner(pid: int) -> int | None:
     try:
-        return os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116
+        return os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return None
 
 
 def _threads(pid: int) -> int:
     try:
-        return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+        return len(os.listdir(f"/proc/{pid}/task"))
     except OSError:
         return 1
 
@@ -112,7 +112,7 @@ def _threads(pid: int) -> int:
 def children_of(pid: int) -> set[int]:
     """Children; orphans among a reaper's descendants become such at once."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children", "rb") as listing:  # noqa: PTH123
+        with open(f"/proc/{pid}/task/{pid}/children", "rb") as listing:
             return {int(word) for word in listing.read().split()}
     except OSError:
         return {child for child, parent in _parents() if parent == pid}
@@ -120,10 +120,10 @@ def children_of(pid: int) -> set[int]:
 
 def _parents() -> Iterable[tuple[int, int]]:
     """(process, parent) of every process there is."""
-    for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208
+    for name in os.listdir("/proc") if sys.platform == "linux" else ():
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/stat", "rb") as stat:  # noqa: PTH123
+                with open(f"/proc/{name}/stat", "rb") as stat:
                     yield int(name), int(stat.read().rpartition(b")")[2].split()[1])
             except (OSError, IndexError):
                 continue

@@ -4,6 +4,7 @@ import os
 import pwd
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness_batch.sandbox.policy import Treatment
@@ -52,10 +53,8 @@ def hidden(environ: Mapping[str, str], more: Iterable[Path] = ()) -> dict[Path, 
 def homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """The user's home as the environment has it, and as the host's list of users has it."""
     named = [environ.get("HOME", "")]
-    try:
+    with suppress(KeyError):
         named.append(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:
-        pass
     return tuple(dict.fromkeys(Path(name) for name in named if len(Path(name).parts) > 1))
 
 

@@ -147,9 +147,8 @@ def _spawn_confined(request: Request, rules: int) -> int:
         error = 1
         try:
             os.setsid()
-            for number in RESTORED:
+            for number in (*RESTORED, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(request.stdout, 1)
             os.dup2(request.stderr, 2)
@@ -165,7 +164,8 @@ def _spawn_confined(request: Request, rules: int) -> int:
         said = failed.read()
     if said:
         os.waitpid(child, 0)
-        raise OSError(number := int.from_bytes(said, "big"), os.strerror(number))
+        reason = int.from_bytes(said, "big")
+        raise OSError(reason, os.strerror(reason))
     return child
 
 

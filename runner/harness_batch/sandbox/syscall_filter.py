@@ -25,7 +25,13 @@ _NEVER = {
         *(165, 166, 155, 161),  # mount umount2 pivot_root chroot
         *(428, 429, 430, 432, 442),  # open_tree move_mount fsopen fsmount mount_setattr
         *(304, 272, 308),  # open_by_handle_at unshare setns
-        *(246, 320, 175, 313, 176),  # kexec_load kexec_file_load init_module finit_module delete_...
+        *(
+            246,
+            320,
+            175,
+            313,
+            176,
+        ),  # kexec_load kexec_file_load init_module finit_module delete_...
         *(167, 168, 169, 103),  # swapon swapoff reboot syslog
         *(163, 164, 179, 312),  # acct settimeofday quotactl kcmp
     ),

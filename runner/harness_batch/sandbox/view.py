@@ -15,28 +15,35 @@ _PACKAGE = Path(__file__).parents[2]
 """The folder that our own package is imported from."""
 
 
-def treatments(
-    environ: Mapping[str, str],
+def host_view(environ: Mapping[str, str], hide: Iterable[Path] = ()) -> dict[Path, Treatment]:
+    """What all sessions see of the host: secrets hidden, what PATH names and we run on shown."""
+    shown = {path.resolve() for path in (*toolchains(environ), *runtime())}
+    return {**dict.fromkeys(shown, "read"), **hidden(environ, hide)}
+
+
+def extended(
+    base: Mapping[Path, Treatment],
     *,
     write: Iterable[Path],
     read: Iterable[Path] = (),
     protected: Iterable[Path] = (),
     hide: Iterable[Path] = (),
 ) -> dict[Path, Treatment]:
-    """The paths of a policy: secrets hidden, what PATH names and we run on shown, and the rest.
+    """The same with a session's own paths; those that are not there are left out. Blocks.
 
-    Of what is said twice the more open counts; nothing of it opens a hidden path below. Blocks.
+    What is hidden stays so, whatever is said of a folder around it.
     """
-    found: dict[Path, Treatment] = {}
-    for path in (*toolchains(environ), *runtime(), *read):
-        found[path.resolve()] = "read"
-    found |= hidden(environ, hide)
-    for path in write:
-        found[path.resolve()] = "write"
-    for path in protected:
-        if path.exists():
-            found[path.resolve()] = "protected"
-    return found
+    said: tuple[tuple[Iterable[Path], Treatment], ...] = (
+        (read, "read"),
+        (write, "write"),
+        (protected, "protected"),
+    )
+    found = dict(base)
+    for paths, treatment in said:
+        for path in paths:
+            if path.exists() and found.get(place := path.resolve()) != "hidden":
+                found[place] = treatment
+    return {**found, **{path.resolve(): "hidden" for path in hide if path.exists()}}
 
 
 def toolchains(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -60,8 +67,8 @@ def runtime() -> Iterator[Path]:
         if prefix != "/usr":
             yield Path(prefix)
     names = ("stdlib", "platstdlib", "purelib", "platlib")
-    yield from {Path(os.fspath(sysconfig.get_path(name))) for name in names}
-    yield from {Path(entry) for entry in sys.path if os.path.isabs(entry) and os.path.isdir(entry)}
+    yield from {Path(sysconfig.get_path(name)) for name in names}
+    yield from (path for path in map(Path, sys.path) if path.is_absolute() and path.is_dir())
 
 
 def parents_first(paths: Mapping[Path, Treatment]) -> list[tuple[Path, Treatment]]:
