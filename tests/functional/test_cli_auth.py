@@ -118,7 +118,7 @@ def test_every_command_takes_a_configuration_file(words: tuple[str, ...]) -> Non
 def test_a_configuration_file_that_is_none_is_refused_by_every_command(
     tmp_path: Path, words: list[str]
 ) -> None:
-    (tmp_path / "broken.json").write_text('{"provder": {}}')
+    (tmp_path / "broken.json").write_text('{"providers": {}}')
     done = auth(tmp_path, *words, "--config", "broken.json")
     assert done.returncode == 2
     assert "did you mean `provider`?" in done.stderr
