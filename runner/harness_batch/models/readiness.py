@@ -10,7 +10,7 @@ from harness_batch.config.keys import KEYLESS
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import AuthFailed, Unsupported, UsageError
 from harness_batch.messages import ModelRef
-from harness_batch.models.keys import Credential
+from harness_batch.models.keys import Credential, missing_key
 from harness_batch.models.script_file import read_script
 
 HOMES: Mapping[str, str] = {
@@ -18,7 +18,7 @@ HOMES: Mapping[str, str] = {
     "openai-chat": "https://api.openai.com/v1",
 }
 """The vendor's own base URL of each wire format: `home` of the `Wire`."""
-KNOWN = (*HOMES, "scripted")
+KNOWN = (*HOMES, "copilot", "scripted")
 """Types that can be connected to: the keys of `table.TABLE`."""
 
 
@@ -40,6 +40,8 @@ def lacking(settings: ProviderSettings) -> str | None:
     """Why the provider would refuse every request for want of a key; None when it has one."""
     if settings.type in KEYLESS:
         return None
+    if settings.type == "copilot" and not settings.api_key:
+        return f"{settings.name}: no GitHub login; {missing_key(settings)}"
     home = HOMES.get(settings.type, "")
     try:
         Credential(settings, settings.base_url or home, "authorization", home).demand()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import Unsupported
 from harness_batch.messages import ModelRef
-from harness_batch.models import anthropic, openai_chat
+from harness_batch.models import anthropic, copilot, openai_chat
 from harness_batch.models.access import KeyAccess, Keyring
 from harness_batch.models.hosted import HostedModel, Wire
 from harness_batch.models.keys import Credential
@@ -28,9 +28,16 @@ def by_key(wire: Wire) -> Connect:
     return connected
 
 
+def by_login(ref: ModelRef, settings: ProviderSettings, keyring: Keyring) -> HostedModel:
+    """Copilot's models."""
+    access = keyring.of(settings, lambda learned: copilot.CopilotAccess(settings, learned))
+    return HostedModel(ref, settings, copilot.WIRE, access)
+
+
 TABLE: Mapping[str, Connect] = {
     "anthropic": by_key(anthropic.WIRE),
     "openai-chat": by_key(openai_chat.WIRE),
+    "copilot": by_login,
     "scripted": lambda ref, settings, _keyring: ScriptedModel(ref, settings),
 }
 
