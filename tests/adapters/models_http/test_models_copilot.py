@@ -23,6 +23,7 @@ from harness_batch.errors import (
 from harness_batch.messages import ModelRef, Text
 from harness_batch.models.access import Keyring
 from harness_batch.models.copilot import request_headers
+from harness_batch.models.github import is_safe
 from harness_batch.models.protocol import Finish, Model
 from harness_batch.models.table import connect
 from wire import Call, Refuse, Reply, Say
