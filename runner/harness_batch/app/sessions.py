@@ -9,6 +9,7 @@ from attrs import Factory, evolve, frozen
 
 from harness_batch.app.attempts import Models, cleared_up, next_attempt, refused
 from harness_batch.app.child_sessions import ChildRuns
+from harness_batch.app.prices import prices_of
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
@@ -24,6 +25,7 @@ from harness_batch.errors import UserError
 from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
+from harness_batch.models.catalog import with_known
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -71,6 +73,7 @@ class Sessions:
         if item.key in self.refusals:
             told = self.refusals[item.key]
             return self._ended(session, refused(attempt, "sandbox", told, self.log))
+        await prices_of(item, self.config)
         try:
             models = self._connected(item)
         except UserError as error:
@@ -140,7 +143,7 @@ class Sessions:
         )
 
     def _connect(self, ref: ModelRef) -> Model:
-        return connect(ref, self.config.providers[ref.provider])
+        return connect(ref, with_known(self.config.providers[ref.provider], ref.model))
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.

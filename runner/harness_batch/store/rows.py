@@ -39,6 +39,7 @@ ATTEMPT: Final = "attempt"
 MESSAGE: Final = "message"
 PART: Final = "part"
 MODEL_CALL: Final = "model_call"
+PRICE: Final = "price"
 TOOL_CALL: Final = "tool_call"
 DECISION: Final = "permission_decision"
 CHECK: Final = "check_result"
@@ -53,6 +54,7 @@ TABLES: Final = (
     MESSAGE,
     PART,
     MODEL_CALL,
+    PRICE,
     TOOL_CALL,
     DECISION,
     CHECK,
@@ -123,6 +125,10 @@ class Rows:
                     self._open[part_id].deltas.append(delta)
             case events.ModelCallOpened(model_call) | events.ModelCallClosed(model_call):
                 self._put(MODEL_CALL, model_call.model_call_id, model_call)
+            case events.PricesUsed(prices):
+                for price in prices:
+                    key = (price.price_version, price.provider, price.model, price.unit)
+                    self._put(PRICE, key, price)
             case events.ToolCallStarted(tool_call) | events.ToolCallFinished(tool_call):
                 self._put(TOOL_CALL, tool_call.tool_call_id, tool_call)
             case events.PermissionDecided(decision):
@@ -199,6 +205,7 @@ _COLUMNS: Final[Mapping[type, tuple[tuple[str, str], ...]]] = MappingProxyType(
             records.Attempt,
             Message,
             records.ModelCall,
+            records.Price,
             records.ToolCall,
             records.PermissionDecision,
             records.CheckResult,
