@@ -19,6 +19,7 @@ COMMANDS = {
     "runs": "list the runs, newest first",
     "show": "show the transcript of a session",
     "query": "answer SQL from the history, read-only",
+    "stats": "answer named questions from the history, with charts",
     "schema": "print the JSON Schema of recipe, config, agent or result",
     "apply": "apply a session's patch to a checkout",
     "doctor": "say what this host can enforce, and what is missing",
