@@ -18,6 +18,7 @@ COMMANDS = {
     "report": "write the reports of a run again",
     "runs": "list the runs, newest first",
     "show": "show the transcript of a session",
+    "merge": "join the runs of shards into one, with one report",
     "query": "answer SQL from the history, read-only",
     "stats": "answer named questions from the history, with charts",
     "schema": "print the JSON Schema of recipe, config, agent or result",

@@ -82,7 +82,15 @@ def _replace_run(connection: duckdb.DuckDBPyConnection) -> None:
             connection.execute(
                 f'INSERT OR REPLACE INTO "{table}" ({names}) SELECT {names} FROM {RUN}."{table}"'  # noqa: S608 - as above
             )
+    _absorb_parts(connection)
     connection.execute("COMMIT")
+
+
+def _absorb_parts(connection: duckdb.DuckDBPyConnection) -> None:
+    """A run that was joined from others stands for them: their sessions are its own now."""
+    parts = "SELECT unnest(joined_runs::VARCHAR[]) FROM main.run WHERE joined_runs IS NOT NULL"
+    for table in sorted(_OF_RUN - {"session"}):
+        connection.execute(f'DELETE FROM main."{table}" WHERE run_id IN ({parts})')  # noqa: S608 - our own names
 
 
 def _is_known(connection: duckdb.DuckDBPyConnection) -> bool:
