@@ -123,9 +123,11 @@ def test_configuration_in_the_guide_is_accepted(block: Block, tmp_path: Path) ->
 
 def options(command: str) -> set[str]:
     found: click.Command = import_module(f"harness_batch.cli.{command}").command
+    below = found.commands.values() if isinstance(found, click.Group) else ()
     return {
         name
-        for option in found.params
+        for one in (found, *below)
+        for option in one.params
         if isinstance(option, click.Option) and not option.hidden
         for name in option.opts
     }
