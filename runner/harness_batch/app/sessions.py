@@ -25,6 +25,7 @@ from harness_batch.errors import UserError
 from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
+from harness_batch.models.access import Keyring
 from harness_batch.models.catalog import with_known
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
@@ -61,6 +62,7 @@ class Sessions:
     date: str
     platform: str
     child_items: ChildItems
+    keyring: Keyring
     earlier: Mapping[str, Session] = Factory(dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
 
@@ -143,7 +145,8 @@ class Sessions:
         )
 
     def _connect(self, ref: ModelRef) -> Model:
-        return connect(ref, with_known(self.config.providers[ref.provider], ref.model))
+        settings = with_known(self.config.providers[ref.provider], ref.model)
+        return connect(ref, settings, self.keyring)
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.
