@@ -11,21 +11,26 @@ import click
 import trio
 
 from harness_batch.app.options import Inputs, RunOptions
+from harness_batch.app.own_secrets import guarded
 from harness_batch.app.places import history_of, run_folder
 from harness_batch.app.prepare import prepare
 from harness_batch.app.prices import require_prices
 from harness_batch.app.run import Finished, execute
 from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
-from harness_batch.cli.streams import tell
+from harness_batch.cli.streams import mask_streams, tell
 from harness_batch.config.record import Config
 from harness_batch.store.journal import Follower
+from harness_batch.store.masking import Mask
 
 
 def run(
     inputs: Inputs, config: Config, options: RunOptions, *, progress: str, as_json: bool
 ) -> int:
     """Run it all; the exit code. Raises: HarnessError, maybe in a group."""
+    inputs, config = guarded(inputs, config)
+    mask = Mask(config.secrets)
+    mask_streams(mask.in_bytes)
     prepared = prepare(inputs, config)
     require_prices(prepared, options)
     folder, notice = run_folder(options, inputs.cwd)
@@ -49,7 +54,7 @@ def run(
     )
     gc.freeze()  # what the imports left is here to stay: no collection needs to look at it
     gc.enable()
-    with KeptIn(folder.path):
+    with KeptIn(folder.path, mask):
         finished = trio.run(work)
     for text in finished.trouble:
         tell(f"harness-batch: {text}")
