@@ -16,10 +16,12 @@ from harness_batch.app.places import history_of, run_folder
 from harness_batch.app.prepare import prepare
 from harness_batch.app.prices import require_prices
 from harness_batch.app.run import Finished, execute
+from harness_batch.app.sharding import share
 from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
 from harness_batch.cli.streams import mask_streams, tell
 from harness_batch.config.record import Config
+from harness_batch.plan.shards import shard_of
 from harness_batch.store.journal import Follower
 from harness_batch.store.masking import Mask
 
@@ -33,6 +35,11 @@ def run(
     mask_streams(mask.in_bytes)
     prepared = prepare(inputs, config)
     require_prices(prepared, options)
+    history = history_of(options.db, inputs.cwd)
+    if options.shard is not None:
+        found = shard_of(options.shard, inputs.environ)
+        prepared, options = share(prepared, options, found.shard, history)
+        tell(f"harness-batch: {found.words}: {len(prepared.plan.items)} of the items")
     folder, notice = run_folder(options, inputs.cwd)
     if notice is not None:
         tell(f"harness-batch: {notice}")
@@ -48,7 +55,7 @@ def run(
         inputs,
         options,
         folder=folder,
-        history=history_of(options.db, inputs.cwd),
+        history=history,
         watch=watcher(progress, len(prepared.plan.items), events_on_stdout=on_stdout),
         followers=followers,
     )

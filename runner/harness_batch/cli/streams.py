@@ -9,7 +9,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -85,6 +85,12 @@ def _text(outlet: Outlet) -> io.TextIOWrapper:
         errors="backslashreplace",
         line_buffering=outlet.fileno() == 2,
     )
+
+
+def is_gone(stream: TextIO) -> bool:
+    """Whether what is written to the stream goes nowhere any more."""
+    raw = getattr(stream.buffer, "raw", None)
+    return isinstance(raw, Outlet) and raw.trouble is not None
 
 
 def tell(text: str) -> None:
