@@ -46,9 +46,6 @@ def run(
     if not prepared.plan.items:
         tell("harness-batch: the plan is empty: no item to run")
     on_stdout = str(options.events) == "-"
-    followers: tuple[Follower, ...] = ()
-    if options.events is not None and not on_stdout:
-        followers = (event_file(options.events, inputs.cwd),)
     work = partial(
         execute,
         prepared,
@@ -57,7 +54,7 @@ def run(
         folder=folder,
         history=history,
         watch=watcher(progress, len(prepared.plan.items), events_on_stdout=on_stdout),
-        followers=followers,
+        followers=_copies(options, inputs.cwd),
     )
     gc.freeze()  # what the imports left is here to stay: no collection needs to look at it
     gc.enable()
@@ -67,6 +64,13 @@ def run(
         tell(f"harness-batch: {text}")
     _print(finished, options, as_json=as_json)
     return finished.exit_code
+
+
+def _copies(options: RunOptions, cwd: Path) -> tuple[Follower, ...]:
+    """Who gets every event beside the journal: the file of `--events`. Raises: UsageError."""
+    if options.events is None or str(options.events) == "-":
+        return ()
+    return (event_file(options.events, cwd),)
 
 
 def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:

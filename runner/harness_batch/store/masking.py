@@ -155,7 +155,7 @@ class Mask:
 
     def in_stream(self) -> "MaskedStream":
         """As `in_bytes`, for data that comes piece by piece."""
-        return MaskedStream(self._in_bytes)
+        return MaskedStream(lambda: self._in_bytes)
 
     def split(self, text: str) -> tuple[str, str]:
         """Streamed text: what may be let out, masked; and its end that may grow into a secret.
@@ -169,21 +169,23 @@ class Mask:
 class MaskedStream:
     """Bytes on their way to a file; what may be the beginning of a secret waits for the rest."""
 
-    def __init__(self, spellings: Spellings) -> None:
+    def __init__(self, spellings: Callable[[], Spellings]) -> None:
         self._spellings = spellings
+        """As they are known at the moment."""
         self._held = ""
 
     def let(self, data: bytes) -> bytes:
         """More data; what of it may be written now."""
         text = self._held + data.decode("latin-1")
-        at = self._spellings.open_end(text)
+        spellings = self._spellings()
+        at = spellings.open_end(text)
         self._held = text[at:]
-        return self._spellings.masked(text[:at]).encode("latin-1")
+        return spellings.masked(text[:at]).encode("latin-1")
 
     def rest(self) -> bytes:
         """What waited, when nothing more comes."""
         held, self._held = self._held, ""
-        return self._spellings.masked(held).encode("latin-1")
+        return self._spellings().masked(held).encode("latin-1")
 
 
 def _forms(secret: str) -> Iterator[str]:
