@@ -173,6 +173,7 @@ class Sessions:
             date=self.date,
             platform=self.platform,
             outputs=place.outputs,
+            secrets=self.mask,
             child_sessions=self._child_runs(),
         )
         stop.begin(item.limits)
@@ -210,6 +211,7 @@ class Sessions:
             tools=_tools,
             write=self._write,
             mask=self._mask_folder,
+            secrets=self.mask,
         )
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:
