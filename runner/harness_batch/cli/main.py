@@ -21,6 +21,7 @@ COMMANDS = {
     "show": "show the transcript of a session",
     "merge": "join the runs of shards into one, with one report",
     "query": "answer SQL from the history, read-only",
+    "stats": "answer named questions from the history, with charts",
     "schema": "print the JSON Schema of recipe, config, agent or result",
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",
