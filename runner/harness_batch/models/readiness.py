@@ -1,4 +1,4 @@
-"""Can a provider be asked at all? Known before anything is connected: its type, script and key.
+"""Can a provider be asked at all? Known before anything is connected: by type, script and key.
 
 Light to import: `validate` must not load what only a connection needs.
 """

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from harness_batch.config.record import ProviderSettings
-from harness_batch.errors import Unsupported
 from harness_batch.messages import ModelRef
 from harness_batch.models import anthropic, copilot, openai_chat
 from harness_batch.models.access import KeyAccess, Keyring
 from harness_batch.models.hosted import HostedModel, Wire
 from harness_batch.models.keys import Credential
 from harness_batch.models.protocol import Model
+from harness_batch.models.readiness import require_runnable
 from harness_batch.models.scripted import ScriptedModel
 
 Connect = Callable[[ModelRef, ProviderSettings, Keyring], Model]
@@ -48,11 +48,5 @@ def connect(ref: ModelRef, settings: ProviderSettings, keyring: Keyring | None =
     Raises: Unsupported for a type that this version does not speak; UsageError for a base URL,
     header or proxy that is none; FaultyInput for a faulty script.
     """
-    opened = TABLE.get(settings.type)
-    if opened is None:
-        known = ", ".join(TABLE)
-        raise Unsupported(
-            f"provider {settings.name}: type {settings.type} is not supported yet; "
-            f"there are {known}"
-        )
-    return opened(ref, settings, keyring or Keyring())
+    require_runnable(ref, settings)
+    return TABLE[settings.type](ref, settings, keyring or Keyring())
