@@ -6,7 +6,7 @@ from functools import partial
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import Unsupported
 from harness_batch.messages import ModelRef
-from harness_batch.models import anthropic, openai_chat
+from harness_batch.models import anthropic, openai_chat, openai_responses
 from harness_batch.models.hosted import HostedModel
 from harness_batch.models.protocol import Model
 from harness_batch.models.scripted import ScriptedModel
@@ -16,6 +16,7 @@ Connect = Callable[[ModelRef, ProviderSettings], Model]
 TABLE: Mapping[str, Connect] = {
     "anthropic": partial(HostedModel, wire=anthropic.WIRE),
     "openai-chat": partial(HostedModel, wire=openai_chat.WIRE),
+    "openai-responses": partial(HostedModel, wire=openai_responses.WIRE),
     "scripted": ScriptedModel,
 }
 
