@@ -11,11 +11,9 @@ import trio
 import truststore
 from attrs import frozen
 
+from harness_batch.permissions.addresses import Network, addresses_to_dial
 from harness_batch.permissions.web_url import WebUrl
-from harness_batch.tools.addresses import Network, refused_address
 
-MAX_ADDRESSES = 4
-"""Of one name; tried in the resolver's order."""
 CONNECT_SECONDS = 10.0
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -44,20 +42,12 @@ class Dialler:
     tls: Callable[[], ssl.SSLContext] = public_tls
 
     async def addresses(self, url: WebUrl) -> tuple[str, ...] | str:
-        """Every address of the host, or words on why it may not be dialled.
-
-        One that is refused is enough to refuse the name: it is not known which the next caller
-        would get.
-        """
+        """Every address of the host, or words on why it may not be dialled."""
         try:
             found = await self.resolve(url.host, url.port)
         except (OSError, UnicodeError) as error:
             return f"{url.host} cannot be resolved: {getattr(error, 'strerror', None) or error}"
-        for address in found:
-            kind = refused_address(address, self.allowed)
-            if kind is not None:
-                return f"{url.host} leads to {address}, {kind}; only public hosts can be fetched"
-        return tuple(found[:MAX_ADDRESSES]) or f"{url.host} has no address"
+        return addresses_to_dial(url.host, found, self.allowed)
 
     async def connect(self, addresses: Sequence[str], url: WebUrl) -> trio.abc.Stream:
         """A connection to the first of these addresses that answers; TLS is for the URL's host.

@@ -324,7 +324,7 @@ async def test_the_runners_own_host_is_never_dialled(tmp_path: Path, spelled: st
         result = await desk(tmp_path).call(WebfetchTool(), url=spelled.format(port=site.port))
     assert site.seen == []
     assert result.status == "error"
-    assert "only public hosts can be fetched" in result.output
+    assert "only public hosts can be reached" in result.output
 
 
 async def test_a_name_with_one_bad_address_is_refused(tmp_path: Path) -> None:

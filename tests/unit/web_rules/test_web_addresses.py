@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from harness_batch.tools.addresses import refused_address
+from harness_batch.permissions.addresses import refused_address
 
 PUBLIC = [
     "93.184.216.34",

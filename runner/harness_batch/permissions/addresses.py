@@ -1,4 +1,4 @@
-"""Which IP addresses a page may be fetched from: public ones, whatever form they come in. Pure."""
+"""Which IP addresses may be dialled for an agent: public ones, whatever form they come in. Pure."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -20,6 +20,25 @@ _REFUSED: tuple[tuple[Network, str], ...] = (
     (ipaddress.IPv6Network("fec0::/10"), "a site-local address"),
 )
 """What `ipaddress` takes for public, or names no kind of."""
+
+
+MAX_ADDRESSES = 4
+"""Of one name; tried in the resolver's order."""
+
+
+def addresses_to_dial(
+    host: str, found: Sequence[str], allowed: Sequence[Network] = ()
+) -> tuple[str, ...] | str:
+    """What of a resolver's answer may be dialled, or words on why the host may not be.
+
+    One address that is refused is enough to refuse the name: it is not known which the next
+    caller would get.
+    """
+    for address in found:
+        kind = refused_address(address, allowed)
+        if kind is not None:
+            return f"{host} leads to {address}, {kind}; only public hosts can be reached"
+    return tuple(found[:MAX_ADDRESSES]) or f"{host} has no address"
 
 
 def refused_address(text: str, allowed: Sequence[Network] = ()) -> str | None:
