@@ -36,6 +36,8 @@ class Run:
     budget_usd: Decimal | None = None
     lock_digest: str | None = None
     sandbox: JsonObject = Factory(dict)
+    joined_runs: list[str] = Factory(list)
+    """The runs of shards that this one was joined from."""
 
 
 @frozen(kw_only=True)

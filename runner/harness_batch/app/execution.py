@@ -37,6 +37,7 @@ from harness_batch.engine.log import timestamp
 from harness_batch.errors import StorageError
 from harness_batch.events import Notice, RunFinished, RunStarted
 from harness_batch.ids import new_id
+from harness_batch.models.access import Keyring
 from harness_batch.plan.item import Item
 from harness_batch.records import Run
 from harness_batch.store.bus import EventBus
@@ -85,6 +86,7 @@ class Execution:
         known.created.clear()
         run_id = known.run.run_id if known.run else _run_id(folder)
         job = ci_job(inputs.environ)
+        shard = prepared.cut.shard if prepared.cut else None
         run = Run(
             run_id=run_id,
             version=__version__,
@@ -93,6 +95,8 @@ class Execution:
             ci_provider=job.provider,
             ci_url=job.url,
             trigger=job.trigger,
+            shard_index=shard.index if shard else None,
+            shard_total=shard.total if shard else None,
             budget_usd=options.max_cost,
         )
         folder.hold_ballast()
@@ -158,7 +162,8 @@ class Execution:
         """All that comes before the first session."""
         items = self.prepared.plan.items
         refusals, sandbox, told = await host_refusals(items, self.options.sandbox)
-        lock = lock_of(self.prepared.plan)
+        cut = self.prepared.cut
+        lock = lock_of(cut.items, cut.shards) if cut else lock_of(items)
         write_text(self.folder.lock_file, self.mask(lock_text(lock)))
         self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
@@ -211,6 +216,7 @@ class Execution:
             date=timestamp()[:10],
             platform=f"{platform.system()} {platform.machine()}",
             child_items=self.prepared.child_items,
+            keyring=Keyring(self.mask.learn),
             earlier=reuse.earlier,
         )
 

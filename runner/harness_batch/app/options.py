@@ -78,6 +78,8 @@ class RunOptions:
     max_failures: int | None = None
     sandbox: SandboxMode = "auto"
     keep_worktrees: bool = False
+    shard: str | None = None
+    """`I/N` or `auto`: the part of the plan that is ours."""
     resume: str | None = None
     """A run's id or folder, or `last`."""
     rerun: Literal["failed", "errored"] | None = None

@@ -23,6 +23,7 @@ from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
+from harness_batch.plan.shards import Cut
 from harness_batch.recipe.door import RecipeSource, open_recipe
 from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.parameter_file import read_parameters
@@ -42,6 +43,8 @@ class Prepared:
     notes: Callable[[Item], tuple[ProjectFile, ...]]
     """What the system prompt of an item's session quotes."""
     child_items: ChildItems
+    cut: Cut | None = None
+    """Who takes what, when several machines share the run."""
 
 
 def prepare(inputs: Inputs, config: Config) -> Prepared:
