@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness_batch.config.document import Document
-from harness_batch.config.record import ModelInfo, Prices, ProviderSettings
+from harness_batch.config.record import Abilities, ModelInfo, Prices, ProviderSettings
 from harness_batch.errors import Fault
 
 Tree = dict[str, Any]
@@ -117,6 +117,7 @@ def _model(entry: Tree) -> ModelInfo:
         context=entry.get("context"),
         output=entry.get("output"),
         prices=Prices(**cost) if cost else None,
+        abilities=Abilities(**entry.get("abilities", {})),
     )
 
 
