@@ -16,6 +16,7 @@ from harness_batch.models.script_file import read_script
 HOMES: Mapping[str, str] = {
     "anthropic": "https://api.anthropic.com",
     "openai-chat": "https://api.openai.com/v1",
+    "openai-responses": "https://api.openai.com/v1",
 }
 """The vendor's own base URL of each wire format: `home` of the `Wire`."""
 KNOWN = (*HOMES, "copilot", "scripted")

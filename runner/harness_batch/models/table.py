@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from harness_batch.config.record import ProviderSettings
 from harness_batch.messages import ModelRef
-from harness_batch.models import anthropic, copilot, openai_chat
+from harness_batch.models import anthropic, copilot, openai_chat, openai_responses
 from harness_batch.models.access import KeyAccess, Keyring
 from harness_batch.models.hosted import HostedModel, Wire
 from harness_batch.models.keys import Credential
@@ -37,6 +37,7 @@ def by_login(ref: ModelRef, settings: ProviderSettings, keyring: Keyring) -> Hos
 TABLE: Mapping[str, Connect] = {
     "anthropic": by_key(anthropic.WIRE),
     "openai-chat": by_key(openai_chat.WIRE),
+    "openai-responses": by_key(openai_responses.WIRE),
     "copilot": by_login,
     "scripted": lambda ref, settings, _keyring: ScriptedModel(ref, settings),
 }

@@ -7,7 +7,7 @@ import pytest
 from harness_batch.config.record import KeyOrigin, ProviderSettings
 from harness_batch.errors import FaultyInput, Unsupported, UsageError
 from harness_batch.messages import ModelRef
-from harness_batch.models import anthropic, openai_chat
+from harness_batch.models import anthropic, openai_chat, openai_responses
 from harness_batch.models.readiness import HOMES, KNOWN, lacking, require_runnable
 from harness_batch.models.table import TABLE
 
@@ -22,10 +22,11 @@ def test_what_is_taken_for_connectable_is_connectable() -> None:
     assert set(KNOWN) == set(TABLE)
     assert HOMES["anthropic"] == anthropic.WIRE.home
     assert HOMES["openai-chat"] == openai_chat.WIRE.home
+    assert HOMES["openai-responses"] == openai_responses.WIRE.home
 
 
 def test_a_type_without_a_connection_is_refused_with_those_there_are() -> None:
-    for kind in {"openai-responses", "replay"} - set(KNOWN):
+    for kind in {"replay"} - set(KNOWN):
         with pytest.raises(Unsupported, match=f"type {kind} is not supported yet; there are anth"):
             require_runnable(REF, provider(type=kind))
 
