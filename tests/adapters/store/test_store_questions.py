@@ -20,6 +20,7 @@ from harness_batch.store.questions import (
 from small_history import MODELS, OUTLIER, TWO_NIGHTS, at, build
 
 usd = Decimal
+EVERYTHING = Narrowing()
 DAY_1, DAY_2 = date(2026, 3, 1), date(2026, 3, 2)
 
 ANSWERS: dict[str, list[tuple[Any, ...]]] = {
@@ -87,7 +88,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(
-    path: Path, *names: str, narrowing: Narrowing = Narrowing()
+    path: Path, *names: str, narrowing: Narrowing = EVERYTHING
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Of these questions, or of all."""
     with open_questions(path, narrowing) as questions:
