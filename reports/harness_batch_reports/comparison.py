@@ -154,7 +154,8 @@ def _cost_refusal(allowed: Decimal, comparison: Comparison) -> Iterator[str]:
     now, before = costs
     if now > before * (1 + allowed):
         share = f"by {100 * (now - before) / before:.1f} %" if before else "from nothing"
-        yield f"cost rose {share} (allowed: {float(100 * allowed):.4g} %): {before.normalize():f} to {now.normalize():f} USD"
+        told = f"{before.normalize():f} to {now.normalize():f} USD"
+        yield f"cost rose {share} (allowed: {float(100 * allowed):.4g} %): {told}"
 
 
 def _by_item(sessions: Iterable[Session]) -> dict[str, list[Session]]:
