@@ -226,6 +226,7 @@ class Price:
     provider: str
     model: str
     unit: str
-    """input, output, cache_read, cache_write, cache_write_1h."""
+    """input, output, cache_read, cache_write or cache_write_1h; `input>200000`: of calls with more
+    input tokens than that."""
     usd_per_mtok: Decimal
     valid_from: str | None = None

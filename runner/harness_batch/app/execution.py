@@ -24,6 +24,7 @@ from harness_batch.app.last_words import (
 from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
+from harness_batch.app.prices import load_prices
 from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
@@ -128,6 +129,7 @@ class Execution:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(projection.run)
             nursery.start_soon(watch, self.bus)
+            nursery.start_soon(load_prices, self.prepared)
             beside = trio.CancelScope()
             writing = partial(status.keep_writing, self.folder)
             nursery.start_soon(_beside, beside, deltas.keep_flushing, writing)

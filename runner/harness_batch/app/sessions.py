@@ -9,6 +9,7 @@ from attrs import Factory, evolve, frozen
 
 from harness_batch.app.attempts import Models, cleared_up, next_attempt, refused
 from harness_batch.app.child_sessions import ChildRuns
+from harness_batch.app.prices import prices_of
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
@@ -25,6 +26,7 @@ from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
 from harness_batch.models.access import Keyring
+from harness_batch.models.catalog import with_known
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -73,6 +75,7 @@ class Sessions:
         if item.key in self.refusals:
             told = self.refusals[item.key]
             return self._ended(session, refused(attempt, "sandbox", told, self.log))
+        await prices_of(item, self.config)
         try:
             models = self._connected(item)
         except UserError as error:
@@ -142,7 +145,8 @@ class Sessions:
         )
 
     def _connect(self, ref: ModelRef) -> Model:
-        return connect(ref, self.config.providers[ref.provider], self.keyring)
+        settings = with_known(self.config.providers[ref.provider], ref.model)
+        return connect(ref, settings, self.keyring)
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.

@@ -78,7 +78,7 @@ class Stepper:
         """Ask this model from now on."""
         self.model = model
         self.transcript.model = str(model.ref)
-        self.calls = ModelCalls(self.log, self.spend, model.ref, model.info.prices, self.purpose)
+        self.calls = ModelCalls(self.log, self.spend, model.ref, model.info, self.purpose)
 
     async def take(self, *, last: bool) -> Turn | Stopped:
         """One reply with its tool calls answered, or the limit that forbids to ask for it.
@@ -130,7 +130,8 @@ class Stepper:
 
     async def _allowed(self, size: int) -> Allowance | Stopped:
         while isinstance(
-            allowance := self.spend.allow(size, self.model.info, self.most_output_tokens), Busy
+            allowance := self.spend.allow(size, self.calls.info_now(), self.most_output_tokens),
+            Busy,
         ):
             await allowance.budget.settled()
         return allowance
