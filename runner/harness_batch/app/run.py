@@ -64,6 +64,8 @@ class Ending:
             dialect=options.dialect,
             junit=_at(cwd, options.junit),
             summary=_at(cwd, options.summary),
+            html=_at(cwd, options.html),
+            sarif=_at(cwd, options.sarif),
             project=cwd,
         )
         written = write_reports(self.folder, report, copies)

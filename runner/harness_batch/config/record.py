@@ -166,7 +166,7 @@ class Config:
     """All sources merged. Only the user's own files can set what the repository's may not."""
 
     providers: dict[str, ProviderSettings] = Factory(dict)
-    """By name; `anthropic`, `openai` and `scripted` are there unless redefined."""
+    """By name; the built-in ones are there unless redefined."""
     model: str | None = None
     small_model: str | None = None
     grants: dict[str, tuple[str, ...]] | None = None

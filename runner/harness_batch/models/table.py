@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import Unsupported
 from harness_batch.messages import ModelRef
-from harness_batch.models import anthropic, openai_chat
+from harness_batch.models import anthropic, openai_chat, openai_responses
 from harness_batch.models.access import KeyAccess, Keyring
 from harness_batch.models.hosted import HostedModel, Wire
 from harness_batch.models.keys import Credential
@@ -31,6 +31,7 @@ def by_key(wire: Wire) -> Connect:
 TABLE: Mapping[str, Connect] = {
     "anthropic": by_key(anthropic.WIRE),
     "openai-chat": by_key(openai_chat.WIRE),
+    "openai-responses": by_key(openai_responses.WIRE),
     "scripted": lambda ref, settings, _keyring: ScriptedModel(ref, settings),
 }
 
