@@ -155,6 +155,13 @@ class JobUpdated:
 
 
 @frozen
+class ProviderLimitChanged:
+    """A provider gets another number of requests at a time, or none for a while, or none at all."""
+
+    limit: records.ProviderLimit
+
+
+@frozen
 class Notice:
     """Something a person should know."""
 
@@ -182,6 +189,7 @@ Payload: TypeAlias = (
     | CheckFinished
     | PatchWritten
     | JobUpdated
+    | ProviderLimitChanged
     | Notice
 )
 

@@ -44,6 +44,7 @@ DECISION: Final = "permission_decision"
 CHECK: Final = "check_result"
 PATCH: Final = "patch"
 JOB: Final = "job"
+PROVIDER_LIMIT: Final = "provider_limit"
 NOTICE: Final = "notice"
 
 TABLES: Final = (
@@ -58,6 +59,7 @@ TABLES: Final = (
     CHECK,
     PATCH,
     JOB,
+    PROVIDER_LIMIT,
     NOTICE,
 )
 """Every table that events fill."""
@@ -133,6 +135,9 @@ class Rows:
                 self._put(PATCH, patch.attempt_id, patch)
             case events.JobUpdated(job):
                 self._put(JOB, job.job_id, job)
+            case events.ProviderLimitChanged(limit):
+                place = {"run_id": event.run_id, "seq": event.seq}
+                self._put(PROVIDER_LIMIT, event.seq, {**_columns(limit), **place})
             case events.Notice():
                 self._put(NOTICE, event.seq, _notice_row(event, event.payload))
 
@@ -204,6 +209,7 @@ _COLUMNS: Final[Mapping[type, tuple[tuple[str, str], ...]]] = MappingProxyType(
             records.CheckResult,
             records.Patch,
             records.Job,
+            records.ProviderLimit,
         )
     }
 )

@@ -16,7 +16,7 @@ import pytest
 from harness_batch.codec import encode
 from harness_batch.errors import StorageError, UsageError
 from harness_batch.events import Event
-from harness_batch.store.database import Database, closed_config, stored_version
+from harness_batch.store.database import SCHEMA_VERSION, Database, closed_config, stored_version
 from harness_batch.store.history import merge, open_readonly_for_user_sql
 from harness_batch.store.lock import held
 from harness_batch.store.projection import rebuild
@@ -243,7 +243,7 @@ def test_an_older_history_is_upgraded_and_an_older_run_still_merges(
     assert ask(history, "SELECT count(*), count(DISTINCT run_id) FROM report_session") == ((4, 2),)
     assert ask(history, "SELECT count(*) FROM notice") == ((1,),)
     with duckdb.connect(str(history), read_only=True, config=closed_config()) as connection:
-        assert stored_version(connection) == 1
+        assert stored_version(connection) == SCHEMA_VERSION
 
 
 def test_a_newer_database_is_left_as_it_is_and_what_is_known_is_merged(
