@@ -113,6 +113,13 @@ class ModelCallClosed:
 
 
 @frozen
+class PricesUsed:
+    """The prices that calls from here on are costed with: all that is known of one model's."""
+
+    prices: list[records.Price]
+
+
+@frozen
 class ToolCallStarted:
     """A tool call was taken up; its decisions follow."""
 
@@ -183,6 +190,7 @@ Payload: TypeAlias = (
     | PartDelta
     | ModelCallOpened
     | ModelCallClosed
+    | PricesUsed
     | ToolCallStarted
     | ToolCallFinished
     | PermissionDecided

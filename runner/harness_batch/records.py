@@ -36,6 +36,8 @@ class Run:
     budget_usd: Decimal | None = None
     lock_digest: str | None = None
     sandbox: JsonObject = Factory(dict)
+    joined_runs: list[str] = Factory(list)
+    """The runs of shards that this one was joined from."""
 
 
 @frozen(kw_only=True)
@@ -240,6 +242,7 @@ class Price:
     provider: str
     model: str
     unit: str
-    """input, output, cache_read, cache_write, cache_write_1h."""
+    """input, output, cache_read, cache_write or cache_write_1h; `input>200000`: of calls with more
+    input tokens than that."""
     usd_per_mtok: Decimal
     valid_from: str | None = None

@@ -73,10 +73,10 @@ class Admissions:
             raise
         return Entry(leave, lead)
 
-    def unsendable(self, ref: ModelRef, error: ProviderError) -> None:
+    def given_up(self, ref: ModelRef, error: ProviderError) -> None:
         """See `Admission`."""
         if not self._is_free(ref):
-            self._door(ref).note_failure(error)
+            self._door(ref).note_end(error)
 
     def closed(self, refs: Iterable[ModelRef]) -> bool:
         """None of these models can be asked any more."""

@@ -30,7 +30,7 @@ from harness_batch.plan.choice import Wrong
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, Session
 from harness_batch.store.folder import RunFolder
-from harness_batch.tools.protocol import Tool
+from harness_batch.tools.protocol import Secrets, Tool
 
 
 @frozen(kw_only=True)
@@ -52,6 +52,8 @@ class ChildRuns:
     write: Callable[[Path, bytes], None]
     mask: Mask
     admission: Admission
+    secrets: Secrets
+    """The runner's; no output may hold one."""
 
     def agents(self, parent: Item) -> Mapping[str, str]:
         """See `ChildSessions`."""
@@ -143,6 +145,7 @@ class ChildRuns:
             date=self.date,
             platform=self.platform,
             outputs=place.outputs,
+            secrets=self.secrets,
             child_sessions=self,
             depth=child.session.depth,
             carryover=child.carryover,

@@ -25,6 +25,7 @@ from harness_batch.app.last_words import (
 from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
+from harness_batch.app.prices import load_prices
 from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
@@ -38,6 +39,7 @@ from harness_batch.engine.log import timestamp
 from harness_batch.errors import StorageError
 from harness_batch.events import Notice, RunFinished, RunStarted
 from harness_batch.ids import new_id
+from harness_batch.models.access import Keyring
 from harness_batch.plan.item import Item
 from harness_batch.records import Run
 from harness_batch.store.bus import EventBus
@@ -86,6 +88,7 @@ class Execution:
         known.created.clear()
         run_id = known.run.run_id if known.run else _run_id(folder)
         job = ci_job(inputs.environ)
+        shard = prepared.cut.shard if prepared.cut else None
         run = Run(
             run_id=run_id,
             version=__version__,
@@ -94,6 +97,8 @@ class Execution:
             ci_provider=job.provider,
             ci_url=job.url,
             trigger=job.trigger,
+            shard_index=shard.index if shard else None,
+            shard_total=shard.total if shard else None,
             budget_usd=options.max_cost,
         )
         folder.hold_ballast()
@@ -125,6 +130,7 @@ class Execution:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(projection.run)
             nursery.start_soon(watch, self.bus)
+            nursery.start_soon(load_prices, self.prepared)
             beside = trio.CancelScope()
             writing = partial(status.keep_writing, self.folder)
             nursery.start_soon(_beside, beside, deltas.keep_flushing, writing)
@@ -159,7 +165,8 @@ class Execution:
         """All that comes before the first session."""
         items = self.prepared.plan.items
         refusals, sandbox, told = await host_refusals(items, self.options.sandbox)
-        lock = lock_of(self.prepared.plan)
+        cut = self.prepared.cut
+        lock = lock_of(cut.items, cut.shards) if cut else lock_of(items)
         write_text(self.folder.lock_file, self.mask(lock_text(lock)))
         self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
@@ -214,6 +221,7 @@ class Execution:
             date=timestamp()[:10],
             platform=f"{platform.system()} {platform.machine()}",
             child_items=self.prepared.child_items,
+            keyring=Keyring(self.mask.learn),
             earlier=reuse.earlier,
         )
 

@@ -16,6 +16,7 @@ from harness_batch.config.record import Config
 from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
+from harness_batch.models.catalog import Catalog
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint, unknown_permission
 from harness_batch.plan.build import build_plan
@@ -23,6 +24,7 @@ from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
+from harness_batch.plan.shards import Cut
 from harness_batch.recipe.door import RecipeSource, open_recipe
 from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.parameter_file import read_parameters
@@ -42,6 +44,8 @@ class Prepared:
     notes: Callable[[Item], tuple[ProjectFile, ...]]
     """What the system prompt of an item's session quotes."""
     child_items: ChildItems
+    cut: Cut | None = None
+    """Who takes what, when several machines share the run."""
 
 
 def prepare(inputs: Inputs, config: Config) -> Prepared:
@@ -60,8 +64,10 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
         cli=cli,
         default_rules=DEFAULT_RULES,
         files=GitFiles(repositories),
+        models=Catalog(),
     )
-    child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
+    chooser = Chooser(config=config, agents={}, cli=cli, known=Catalog())
+    child_items = ChildItems(chooser=chooser)
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
     linted = (*_lint(plan.items), *child_faults(plan.items, child_items))

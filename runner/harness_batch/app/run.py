@@ -12,7 +12,7 @@ from harness_batch.app.execution import Execution, Watch
 from harness_batch.app.interrupts import Interrupts, received
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
-from harness_batch.errors import HarnessError
+from harness_batch.errors import HarnessError, StorageError
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.journal import Follower
 
@@ -64,6 +64,8 @@ class Ending:
             dialect=options.dialect,
             junit=_at(cwd, options.junit),
             summary=_at(cwd, options.summary),
+            html=_at(cwd, options.html),
+            sarif=_at(cwd, options.sarif),
             project=cwd,
         )
         written = write_reports(self.folder, report, copies)
@@ -91,12 +93,15 @@ async def execute(
     """
     ending = Ending(inputs=inputs, options=options, folder=folder, history=history)
     with folder.claimed(), received() as signals:
+        folder.mark_started()
         async with trio.open_nursery() as nursery:
             interrupts = Interrupts()
             nursery.start_soon(interrupts.listen, signals)
             execution = Execution.begin(prepared, inputs, options, folder, interrupts)
             finished = await _executed(execution, ending, watch, followers)
             nursery.cancel_scope.cancel()
+        with suppress(StorageError):  # the run is over and reported: this changes nothing of it
+            folder.mark_finished()
     return finished
 
 

@@ -10,6 +10,7 @@ from attrs import Factory, evolve, frozen
 from harness_batch.app.admissions import Admissions
 from harness_batch.app.attempts import Models, cleared_up, next_attempt, refused
 from harness_batch.app.child_sessions import ChildRuns
+from harness_batch.app.prices import prices_of
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
@@ -25,6 +26,8 @@ from harness_batch.errors import UserError
 from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
+from harness_batch.models.access import Keyring
+from harness_batch.models.catalog import with_known
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -62,6 +65,7 @@ class Sessions:
     platform: str
     child_items: ChildItems
     admissions: Admissions
+    keyring: Keyring
     earlier: Mapping[str, Session] = Factory(dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
 
@@ -76,6 +80,7 @@ class Sessions:
         if item.key in self.refusals:
             told = self.refusals[item.key]
             return self._ended(session, refused(attempt, "sandbox", told, self.log))
+        await prices_of(item, self.config)
         try:
             models = self._connected(item)
         except UserError as error:
@@ -146,7 +151,8 @@ class Sessions:
         )
 
     def _connect(self, ref: ModelRef) -> Model:
-        return connect(ref, self.config.providers[ref.provider])
+        settings = with_known(self.config.providers[ref.provider], ref.model)
+        return connect(ref, settings, self.keyring)
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.
@@ -173,6 +179,7 @@ class Sessions:
             date=self.date,
             platform=self.platform,
             outputs=place.outputs,
+            secrets=self.mask,
             child_sessions=self._child_runs(),
             admission=self.admissions,
         )
@@ -212,6 +219,7 @@ class Sessions:
             write=self._write,
             mask=self._mask_folder,
             admission=self.admissions,
+            secrets=self.mask,
         )
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:

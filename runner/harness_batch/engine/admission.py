@@ -37,7 +37,7 @@ class Slot(Protocol):
         ...
 
     def failed(self, error: ProviderError) -> None:
-        """There was no reply."""
+        """There was no reply, or no whole one."""
         ...
 
     def release(self) -> None:
@@ -55,8 +55,8 @@ class Admission(Protocol):
         """
         ...
 
-    def unsendable(self, ref: ModelRef, error: ProviderError) -> None:
-        """A request could not even be sent: no key, for one."""
+    def given_up(self, ref: ModelRef, error: ProviderError) -> None:
+        """A step ends with this error: trying again, with another key too, was in vain."""
         ...
 
 
@@ -85,5 +85,5 @@ class Unlimited:
         await trio.lowlevel.checkpoint()
         return FreeSlot()
 
-    def unsendable(self, ref: ModelRef, error: ProviderError) -> None:
+    def given_up(self, ref: ModelRef, error: ProviderError) -> None:
         """Nothing."""

@@ -26,7 +26,7 @@ from harness_batch.models.protocol import Model, Only
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.item import Item
 from harness_batch.rules import Ask
-from harness_batch.tools.protocol import Tool, ToolContext
+from harness_batch.tools.protocol import NO_SECRETS, Secrets, Tool, ToolContext
 
 
 @frozen(kw_only=True)
@@ -46,6 +46,8 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
+    secrets: Secrets = NO_SECRETS
+    """The runner's; no output may hold one."""
     child_sessions: ChildSessions = Factory(NoChildren)
     depth: int = 0
     """0: an item's own session; more: a child."""
@@ -176,6 +178,7 @@ def _runner(
         cwd=site.workspace.cwd,
         launcher=site.launcher,
         outputs=agenda.outputs,
+        secrets=agenda.secrets,
         may=agenda.policy.allows,
         tmp=site.tmp,
         files=agenda.carryover.files,

@@ -1,8 +1,7 @@
 """One step: a request, its reply read while tools run, retries around it."""
 
-import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
@@ -16,14 +15,19 @@ from harness_batch.engine.admission import Admission, Knock, Slot, Unlimited
 from harness_batch.engine.endings import Stopped
 from harness_batch.engine.log import AttemptLog
 from harness_batch.engine.model_calls import ModelCalls, OpenCall
+from harness_batch.engine.reply import Reply
 from harness_batch.engine.spend import Allowance, Busy, Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.engine.tool_calls import ToolRunner
-from harness_batch.engine.transcript import Draft, Transcript, byte_length
-from harness_batch.errors import ModelRejected, NetworkFailure, ProviderError, only_cause
-from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
-from harness_batch.models.protocol import Model, ModelRequest, Only, ToolCall, ToolChoice
+from harness_batch.engine.transcript import Transcript, byte_length
+from harness_batch.errors import (
+    AuthFailed,
+    ModelRejected,
+    ProviderError,
+)
+from harness_batch.messages import StepFinish, StepStart, TokenUsage, Turn
+from harness_batch.models.protocol import Model, ModelRequest, Only, ToolChoice
 from harness_batch.models.quotas import least_left
 from harness_batch.records import Purpose
 
@@ -80,7 +84,7 @@ class Stepper:
         """Ask this model from now on."""
         self.model = model
         self.transcript.model = str(model.ref)
-        self.calls = ModelCalls(self.log, self.spend, model.ref, model.info.prices, self.purpose)
+        self.calls = ModelCalls(self.log, self.spend, model.ref, model.info, self.purpose)
 
     async def take(self, *, last: bool) -> Turn | Stopped:
         """One reply with its tool calls answered, or the limit that forbids to ask for it.
@@ -91,6 +95,9 @@ class Stepper:
         outcome: Turn | Stopped | None = None
         try:
             outcome = await self._until_answered(last=last)
+        except ProviderError as error:
+            self.admission.given_up(self.model.ref, error)
+            raise
         finally:
             if isinstance(outcome, Turn):
                 self._sent = 0
@@ -100,8 +107,8 @@ class Stepper:
         return outcome
 
     async def _until_answered(self, *, last: bool) -> Turn | Stopped:
-        self._demand()
-        tries, redos = 0, 0
+        self.model.demand()  # before a row is opened: rows are requests that were sent
+        tries, redos, renewed = 0, 0, False
         choice: ToolChoice = self.last_choice if last else "auto"
         while True:
             match await self._once(choice, last=last, again=tries > 0):
@@ -113,17 +120,12 @@ class Stepper:
                         raise error
                 case BrokenOff(error=ModelRejected(status=400)) if isinstance(choice, Only):
                     choice = "auto"  # some servers know no choice of a tool by its name
+                case BrokenOff(error=AuthFailed(status=401) as error) if not renewed:
+                    renewed = True
+                    await self._renew(error)
                 case BrokenOff(error=error):
                     await self._wait(error, tries + 1)
             tries += 1
-
-    def _demand(self) -> None:
-        """Before a row is opened: rows are requests that were sent."""
-        try:
-            self.model.demand()
-        except ProviderError as error:
-            self.admission.unsendable(self.model.ref, error)
-            raise
 
     async def _once(
         self, choice: ToolChoice, *, last: bool, again: bool
@@ -150,9 +152,16 @@ class Stepper:
         with self._waiting():
             return await self.admission.admit(knock)
 
+    async def _renew(self, refused: AuthFailed) -> None:
+        """Raises: ProviderError when there is no other credential than the refused one."""
+        if not await self.model.renew():
+            raise refused
+        self.log.notice(f"{refused}; trying once more with a renewed credential")
+
     async def _allowed(self, size: int) -> Allowance | Stopped:
         while isinstance(
-            allowance := self.spend.allow(size, self.model.info, self.most_output_tokens), Busy
+            allowance := self.spend.allow(size, self.calls.info_now(), self.most_output_tokens),
+            Busy,
         ):
             await allowance.budget.settled()
         return allowance
@@ -195,7 +204,7 @@ class Stepper:
     def _read(
         self, call: OpenCall, slot: Slot, parts: StreamParts, error: ProviderError | None
     ) -> Decimal | None:
-        """The provider has said its last word. Tools may run on without the slot: children want it."""
+        """The provider has said its last word. Tools run on without the slot: children want it."""
         if error is None:
             slot.replied(least_left(parts.quotas))
         else:
@@ -233,68 +242,3 @@ class Stepper:
                 yield
         finally:
             self.spend.waited_s += trio.current_time() - began
-
-
-@define
-class Reply:
-    """One reply being read: a reader and an executor, joined by a channel.
-
-    The stream is read on while a tool runs, so that a slow tool neither stalls the connection nor
-    trips the server's own timeout.
-    """
-
-    model: Model
-    runner: ToolRunner
-    draft: Draft
-    tools_off: bool
-    on_end: Callable[[StreamParts, ProviderError | None], Decimal | None]
-    """Called when the provider has said its last word, tools may run on; returns the cost."""
-    slot: Slot
-    parts: StreamParts = field(init=False)
-    error: ProviderError | None = None
-    executed: bool = False
-    is_read: bool = False
-    usd: Decimal | None = None
-    _send: trio.MemorySendChannel[tuple[ToolCall, Part]] = field(init=False)
-    _receive: trio.MemoryReceiveChannel[tuple[ToolCall, Part]] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        # Unbounded: the model's own output limit bounds it, and the reader must never wait.
-        self._send, self._receive = trio.open_memory_channel(math.inf)
-        self.parts = StreamParts(self.draft, self._hand_on)
-
-    async def read(self, request: ModelRequest) -> None:
-        """Read to the end; what the provider did wrong is in `error` afterwards."""
-        with only_cause():
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._execute)
-                async with self._send:
-                    try:
-                        await self._take_all(request)
-                    except ProviderError as error:
-                        self.error = error
-                    self.is_read = True
-                    self.usd = self.on_end(self.parts, self.error)
-
-    async def _take_all(self, request: ModelRequest) -> None:
-        async with self.model.stream(request) as batches:
-            async for batch in batches:
-                self.parts.take(batch)
-                if self.parts.first_at is None:
-                    self._note_beginning()
-        if self.parts.finish is None:
-            raise NetworkFailure("the stream ended before its end mark")
-
-    def _note_beginning(self) -> None:
-        if self.parts.started is not None or self.parts.consumed:
-            self.slot.begun()
-        if self.parts.consumed:
-            self.parts.first_at = trio.current_time()
-
-    async def _execute(self) -> None:
-        async for call, part in self._receive:
-            self.executed = True
-            await self.runner.answer(call, part, self.draft, tools_off=self.tools_off)
-
-    def _hand_on(self, call: ToolCall, part: Part) -> None:
-        self._send.send_nowait((call, part))

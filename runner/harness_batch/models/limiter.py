@@ -93,17 +93,23 @@ class ProviderLimiter:
         new = replied(self.throttle, self.under_way, left)
         self._become(new, "increase" if new.kept == self.throttle.kept else "headroom", left)
 
-    def note_failure(self, error: ProviderError, sent_at: float = math.inf) -> None:
-        """See `Pass.failed`; also for a request that could not even be sent."""
+    def note_failure(self, error: ProviderError, sent_at: float) -> None:
+        """See `Pass.failed`."""
+        match error:
+            case RateLimited():
+                self._cool_down(error, sent_at, "rate_limit")
+            case Overloaded():
+                self._cool_down(error, sent_at, "overloaded")
+            case _:
+                pass
+
+    def note_end(self, error: ProviderError) -> None:
+        """Somebody has given up for good, be it that a request could not even be sent."""
         match error:
             case AuthFailed():
                 self._become(denied(self.throttle), "auth")
             case QuotaExhausted():
                 self._become(denied(self.throttle), "quota")
-            case RateLimited():
-                self._cool_down(error, sent_at, "rate_limit")
-            case Overloaded():
-                self._cool_down(error, sent_at, "overloaded")
             case _:
                 pass
 

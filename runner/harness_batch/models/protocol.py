@@ -1,7 +1,7 @@
 """What the engine asks of a model, and what a model streams back.
 
 A `Model` is one session's connection to one model: `stream` sends exactly one HTTP request, and
-retries are the engine's. Variants: anthropic, openai_chat, scripted.
+retries are the engine's. Variants: see `table.py`.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -184,6 +184,13 @@ class Model(Protocol):
 
     def demand(self) -> None:
         """Raises: AuthFailed when no request can go out, since a key is missing or no key."""
+        ...
+
+    async def renew(self) -> bool:
+        """After a 401: whether there is another credential to try now.
+
+        Raises: ProviderError when asking for one failed.
+        """
         ...
 
     def stream(

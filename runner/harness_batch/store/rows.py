@@ -4,7 +4,7 @@ The same journal gives the same rows however it is cut into batches. A part beco
 whole, when its message or attempt ends, or when the journal does; never per delta.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -39,6 +39,7 @@ ATTEMPT: Final = "attempt"
 MESSAGE: Final = "message"
 PART: Final = "part"
 MODEL_CALL: Final = "model_call"
+PRICE: Final = "price"
 TOOL_CALL: Final = "tool_call"
 DECISION: Final = "permission_decision"
 CHECK: Final = "check_result"
@@ -54,6 +55,7 @@ TABLES: Final = (
     MESSAGE,
     PART,
     MODEL_CALL,
+    PRICE,
     TOOL_CALL,
     DECISION,
     CHECK,
@@ -125,6 +127,8 @@ class Rows:
                     self._open[part_id].deltas.append(delta)
             case events.ModelCallOpened(model_call) | events.ModelCallClosed(model_call):
                 self._put(MODEL_CALL, model_call.model_call_id, model_call)
+            case events.PricesUsed(prices):
+                self._put_prices(prices)
             case events.ToolCallStarted(tool_call) | events.ToolCallFinished(tool_call):
                 self._put(TOOL_CALL, tool_call.tool_call_id, tool_call)
             case events.PermissionDecided(decision):
@@ -140,6 +144,11 @@ class Rows:
                 self._put(PROVIDER_LIMIT, event.seq, {**_columns(limit), **place})
             case events.Notice():
                 self._put(NOTICE, event.seq, _notice_row(event, event.payload))
+
+    def _put_prices(self, prices: Iterable[records.Price]) -> None:
+        for price in prices:
+            key = (price.price_version, price.provider, price.model, price.unit)
+            self._put(PRICE, key, price)
 
     def _put(self, table: str, key: object, row: Row | AttrsInstance) -> None:
         """`key` is unique in the journal of one run; a later row takes the place of an earlier."""
@@ -204,6 +213,7 @@ _COLUMNS: Final[Mapping[type, tuple[tuple[str, str], ...]]] = MappingProxyType(
             records.Attempt,
             Message,
             records.ModelCall,
+            records.Price,
             records.ToolCall,
             records.PermissionDecision,
             records.CheckResult,

@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS run (
     exit_code BIGINT,
     budget_usd DECIMAL(18,9),
     lock_digest VARCHAR,
-    sandbox JSON
+    sandbox JSON,
+    joined_runs JSON
 );
 
 CREATE TABLE IF NOT EXISTS session (

@@ -52,7 +52,8 @@ class Door:
             if error is None:
                 leave.replied(None)
             else:
-                leave.failed(error())
+                leave.failed(failure := error())
+                self.limiter.note_end(failure)
         finally:
             leave.release()
             leave.release()
@@ -141,10 +142,10 @@ async def test_two_terminal_errors_in_a_row_close_it_for_whoever_waits(
 async def test_a_key_that_is_missing_counts_without_a_request(
     autojump_clock: MockClock, door: Door
 ) -> None:
-    door.limiter.note_failure(AuthFailed("no key"))
+    door.limiter.note_end(AuthFailed("no key"))
     await door.visit("a")
-    door.limiter.note_failure(AuthFailed("no key"))
-    door.limiter.note_failure(AuthFailed("no key"))
+    door.limiter.note_end(AuthFailed("no key"))
+    door.limiter.note_end(AuthFailed("no key"))
 
     with pytest.raises(ProviderClosed, match="mine"):
         await door.visit("b")
