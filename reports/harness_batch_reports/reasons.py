@@ -74,6 +74,7 @@ REASONS: dict[str, Meaning] = {
         "provider.context_overflow", "the conversation outgrew the model's window"
     ),
     "killed": Meaning("infra.killed", "the runner was killed"),
+    "shard_missing": Meaning("infra.shard_missing", "its machine never came to it"),
     "unfinished": Meaning("infra.unfinished", "the session never ended"),
     "git": Meaning("infra.git", "git failed"),
     "workspace": Meaning("infra.workspace", "the workspace could not be made"),

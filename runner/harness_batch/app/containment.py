@@ -3,12 +3,15 @@
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
-from attrs import evolve, frozen
+import trio
+from attrs import define, evolve, field, frozen
 
 from harness_batch.app.ci import is_untrusted
 from harness_batch.app.options import SandboxMode
 from harness_batch.app.places import cache_folder
+from harness_batch.errors import HarnessError, SandboxError, StorageError
 from harness_batch.plan.item import Item
 from harness_batch.recipe.record import SandboxWish
 from harness_batch.sandbox.host import ON_DEMAND, Host, mends, probe_host, probe_more
@@ -145,27 +148,56 @@ async def open_network(
                 yield Through(proxy)
 
 
-async def contained(
-    environ: Mapping[str, str], mode: SandboxMode, hide: Iterable[Path] = ()
-) -> Containment:
-    """Look at the host once, by attacks from inside. Raises: StorageError without any folder."""
-    base = host_view(environ, hide)
-    untrusted = is_untrusted(environ)
-    host = UNPROBED
-    if mode != "off":
-        host = await probe_host(environ, cache_folder(environ) / "harness-batch")
-    return Containment(mode=mode, untrusted=untrusted, host=host, base=base)
+@define
+class Look:
+    """The look at the host, in a thread of its own from the moment it is made.
 
+    It mostly waits for processes, while the run reads recipes and makes its plan.
+    """
 
-async def with_demands(
-    containment: Containment, items: Iterable[Item], environ: Mapping[str, str]
-) -> Containment:
-    """The same, with what these items need and takes an attack of its own to prove."""
-    needed = {name for item in items for name in containment.needed(item.recipe.sandbox)}
-    if containment.mode == "off" or not needed & set(ON_DEMAND):
-        return containment
-    folder = cache_folder(environ) / "harness-batch"
-    return evolve(containment, host=await probe_more(containment.host, environ, folder))
+    environ: Mapping[str, str]
+    mode: SandboxMode
+    _found: list[Host | HarnessError] = field(factory=list, init=False)
+    _thread: Thread = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._thread = Thread(target=self._look, name="look at the host")
+        self._thread.start()
+
+    async def containment(self, items: Iterable[Item], hide: Iterable[Path] = ()) -> Containment:
+        """What came of it, with what these items need and takes an attack of its own to prove.
+
+        Raises: StorageError where there is no folder to work in.
+        """
+        base = host_view(self.environ, hide)
+        await trio.to_thread.run_sync(self._thread.join)
+        match self._found:
+            case [Host() as host]:
+                pass
+            case [HarnessError() as error]:
+                raise error
+            case _:  # a bug of ours; its thread has told it
+                raise SandboxError("looking at what this host can contain failed")
+        containment = Containment(
+            mode=self.mode, untrusted=is_untrusted(self.environ), host=host, base=base
+        )
+        needed = {name for item in items for name in containment.needed(item.recipe.sandbox)}
+        if self.mode == "off" or not needed & set(ON_DEMAND):
+            return containment
+        folder = cache_folder(self.environ) / "harness-batch"
+        return evolve(containment, host=await probe_more(host, self.environ, folder))
+
+    def _look(self) -> None:
+        try:
+            host = UNPROBED
+            if self.mode != "off":
+                folder = cache_folder(self.environ) / "harness-batch"
+                host = trio.run(probe_host, self.environ, folder)
+            self._found.append(host)
+        except HarnessError as error:
+            self._found.append(error)
+        except OSError as error:
+            self._found.append(StorageError(f"cannot look at what this host contains: {error}"))
 
 
 async def examined(environ: Mapping[str, str]) -> Host:

@@ -10,8 +10,9 @@ import trio
 from attrs import define, evolve, field
 
 from harness_batch import __version__
+from harness_batch.app.admissions import Admissions
 from harness_batch.app.ci import ci_job
-from harness_batch.app.containment import contained, with_demands
+from harness_batch.app.containment import Look
 from harness_batch.app.interrupts import GRACE_S, Interrupts
 from harness_batch.app.last_words import (
     KILLED,
@@ -25,6 +26,7 @@ from harness_batch.app.last_words import (
 from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
+from harness_batch.app.prices import load_prices
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
 from harness_batch.app.sites import Sites, open_sites
@@ -37,6 +39,7 @@ from harness_batch.engine.log import timestamp
 from harness_batch.errors import StorageError
 from harness_batch.events import Notice, RunFinished, RunStarted
 from harness_batch.ids import new_id
+from harness_batch.models.access import Keyring
 from harness_batch.plan.item import Item
 from harness_batch.records import Run
 from harness_batch.store.bus import EventBus
@@ -58,6 +61,7 @@ class Execution:
     prepared: Prepared
     inputs: Inputs
     options: RunOptions
+    look: Look
     folder: RunFolder
     run: Run
     journal: Journal
@@ -76,15 +80,18 @@ class Execution:
         prepared: Prepared,
         inputs: Inputs,
         options: RunOptions,
+        look: Look,
         folder: RunFolder,
+        *,
+        mask: Mask,
         interrupts: Interrupts,
     ) -> Self:
         """Open the journal, a new one or one that goes on. Raises: StorageError."""
-        mask = Mask(prepared.config.secrets)
         known = read_earlier(folder.journal) if folder.run_id() else Earlier()
         known.created.clear()
         run_id = known.run.run_id if known.run else _run_id(folder)
         job = ci_job(inputs.environ)
+        shard = prepared.cut.shard if prepared.cut else None
         run = Run(
             run_id=run_id,
             version=__version__,
@@ -93,6 +100,8 @@ class Execution:
             ci_provider=job.provider,
             ci_url=job.url,
             trigger=job.trigger,
+            shard_index=shard.index if shard else None,
+            shard_total=shard.total if shard else None,
             budget_usd=options.max_cost,
         )
         folder.hold_ballast()
@@ -100,6 +109,7 @@ class Execution:
             prepared=prepared,
             inputs=inputs,
             options=options,
+            look=look,
             folder=folder,
             run=run,
             journal=Journal.open(folder.journal, run_id, mask=mask),
@@ -124,6 +134,7 @@ class Execution:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(projection.run)
             nursery.start_soon(watch, self.bus)
+            nursery.start_soon(load_prices, self.prepared)
             beside = trio.CancelScope()
             writing = partial(status.keep_writing, self.folder)
             nursery.start_soon(_beside, beside, deltas.keep_flushing, writing)
@@ -157,10 +168,9 @@ class Execution:
     async def _begun(self, log: SlicedLog, *, resumed: bool) -> tuple[Scheduler, tuple[Item, ...]]:
         """All that comes before the first session."""
         items = self.prepared.plan.items
-        environ = self.inputs.environ
-        containment = await contained(environ, self.options.sandbox)
-        containment = await with_demands(containment, items, environ)
-        lock = lock_of(self.prepared.plan)
+        containment = await self.look.containment(items, self.prepared.config.files)
+        cut = self.prepared.cut
+        lock = lock_of(cut.items, cut.shards) if cut else lock_of(items)
         write_text(self.folder.lock_file, self.mask(lock_text(lock)))
         self.run = evolve(self.run, sandbox=containment.record(), lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
@@ -176,11 +186,8 @@ class Execution:
             keep=self.options.keep_worktrees,
             notice=lambda session_id, text: log.append(Notice("warning", text), session_id),
         )
-        for text in (
-            *containment.told(),
-            *(w.text for w in self.prepared.plan.warnings),
-            *sites.notices,
-        ):
+        warned = (w.text for w in self.prepared.plan.warnings)
+        for text in (*containment.told(), *warned, *sites.notices):
             log.append(Notice("warning", text), None)
         if resumed:
             log.append(Notice("info", _reused(reuse)), None)
@@ -197,16 +204,12 @@ class Execution:
         )
         return scheduler, reuse.again
 
-    def _compose(
-        self,
-        log: SlicedLog,
-        budget: Budget,
-        sites: Sites,
-        reuse: Reuse,
-    ) -> Sessions:
+    def _compose(self, log: SlicedLog, budget: Budget, sites: Sites, reuse: Reuse) -> Sessions:
+        config = self.prepared.config
         return Sessions(
             run_id=self.run.run_id,
-            config=self.prepared.config,
+            config=config,
+            admissions=Admissions(providers=config.providers, log=log, jobs=self.options.jobs),
             notes=self.prepared.notes,
             log=log,
             folder=self.folder,
@@ -217,6 +220,7 @@ class Execution:
             date=timestamp()[:10],
             platform=f"{platform.system()} {platform.machine()}",
             child_items=self.prepared.child_items,
+            keyring=Keyring(self.mask.learn),
             earlier=reuse.earlier,
         )
 

@@ -24,6 +24,8 @@ class End:
     reason: str
     detail: str
     error_kind: AttemptErrorKind | None = None
+    at: str | None = None
+    """When it ended; None: now."""
 
 
 KILLED = End(
@@ -75,7 +77,7 @@ def close_children(known: Earlier, log: Log, end: End) -> None:
         closed = session if session.status is not None else _closed(session, end)
         log.append(SessionUpdated(closed), closed.session_id)
     for job in tuple(known.jobs.values()):
-        closed_job = evolve(job, state="cancelled", finished_at=timestamp())
+        closed_job = evolve(job, state="cancelled", finished_at=end.at or timestamp())
         log.append(JobUpdated(closed_job), job.session_id)
 
 
@@ -96,7 +98,7 @@ def _ended(attempt: Attempt, end: End) -> Attempt:
         detail=end.detail,
         error_kind=end.error_kind,
         retryable=True,
-        finished_at=timestamp(),
+        finished_at=end.at or timestamp(),
     )
 
 
@@ -106,5 +108,5 @@ def _closed(session: Session, end: End) -> Session:
         status=end.status,
         reason=end.reason,
         detail=end.detail,
-        finished_at=timestamp(),
+        finished_at=end.at or timestamp(),
     )

@@ -70,12 +70,16 @@ class RunOptions:
     junit: Path | None = None
     dialect: Dialect = "plain"
     summary: Path | None = None
+    html: Path | None = None
+    sarif: Path | None = None
     events: Path | None = None
     max_cost: Decimal | None = None
     max_seconds: float | None = None
     max_failures: int | None = None
     sandbox: SandboxMode = "auto"
     keep_worktrees: bool = False
+    shard: str | None = None
+    """`I/N` or `auto`: the part of the plan that is ours."""
     resume: str | None = None
     """A run's id or folder, or `last`."""
     rerun: Literal["failed", "errored"] | None = None

@@ -10,12 +10,15 @@ from attrs import evolve, frozen
 
 from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
+from harness_batch.app.preflight import preflight
 from harness_batch.app.repository_files import GitFiles
+from harness_batch.app.reviewed import recipe_to_open
 from harness_batch.app.shelves import Library
 from harness_batch.config.record import Config
 from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
+from harness_batch.models.catalog import Catalog
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint, unknown_permission
 from harness_batch.plan.build import build_plan
@@ -23,6 +26,7 @@ from harness_batch.plan.child_items import ChildItems
 from harness_batch.plan.choice import Chooser
 from harness_batch.plan.inputs import Overrides, RepoBase
 from harness_batch.plan.item import Item, Plan
+from harness_batch.plan.shards import Cut
 from harness_batch.recipe.door import RecipeSource, open_recipe
 from harness_batch.recipe.file_text import read_small_text
 from harness_batch.recipe.parameter_file import read_parameters
@@ -42,11 +46,13 @@ class Prepared:
     notes: Callable[[Item], tuple[ProjectFile, ...]]
     """What the system prompt of an item's session quotes."""
     child_items: ChildItems
+    cut: Cut | None = None
+    """Who takes what, when several machines share the run."""
 
 
 def prepare(inputs: Inputs, config: Config) -> Prepared:
     """Open every other door and make the plan. Raises: UserError, GitError."""
-    sources = _open_all(inputs)
+    sources, replaced = _open_all(inputs)
     given = _given(inputs)
     repositories: dict[str, Repository] = {}
     bases = {source.file: _bases(source, inputs, repositories) for source in sources}
@@ -60,12 +66,18 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
         cli=cli,
         default_rules=DEFAULT_RULES,
         files=GitFiles(repositories),
+        models=Catalog(),
     )
-    child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
+    chooser = Chooser(config=config, agents={}, cli=cli, known=Catalog())
+    child_items = ChildItems(chooser=chooser)
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
-    linted = (*_lint(plan.items), *child_faults(plan.items, child_items))
-    warnings = dict.fromkeys((*plan.warnings, *library.warnings, *linted))
+    linted = (
+        *_lint(plan.items),
+        *child_faults(plan.items, child_items),
+        *preflight(plan.items, child_items, config),
+    )
+    warnings = dict.fromkeys((*replaced, *plan.warnings, *library.warnings, *linted))
     return Prepared(
         plan=evolve(plan, warnings=tuple(warnings)),
         config=config,
@@ -75,17 +87,21 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
     )
 
 
-def _open_all(inputs: Inputs) -> list[RecipeSource]:
+def _open_all(inputs: Inputs) -> tuple[list[RecipeSource], list[Fault]]:
+    """The recipes, and warnings where another file is opened than was named."""
     sources: list[RecipeSource] = []
     faults: list[Fault] = []
+    replaced: list[Fault] = []
     for word in inputs.recipes:
+        file, warnings = recipe_to_open(find_recipe(word, inputs.cwd), inputs)
+        replaced += warnings
         try:
-            sources.append(open_recipe(find_recipe(word, inputs.cwd)))
+            sources.append(open_recipe(file))
         except FaultyInput as error:
             faults += error.faults
     if faults:
         raise FaultyInput(faults)
-    return sources
+    return sources, replaced
 
 
 def _given(inputs: Inputs) -> JsonObject:

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
+from harness_batch.app.containment import Look
 from harness_batch.app.execution import Execution, Watch
 from harness_batch.app.interrupts import Interrupts, received
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
-from harness_batch.errors import HarnessError
+from harness_batch.errors import HarnessError, StorageError
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.journal import Follower
+from harness_batch.store.masking import Mask
 
 if TYPE_CHECKING:
     from harness_batch_reports.records import BatchReport
@@ -64,6 +66,8 @@ class Ending:
             dialect=options.dialect,
             junit=_at(cwd, options.junit),
             summary=_at(cwd, options.summary),
+            html=_at(cwd, options.html),
+            sarif=_at(cwd, options.sarif),
             project=cwd,
         )
         written = write_reports(self.folder, report, copies)
@@ -80,23 +84,32 @@ async def execute(
     inputs: Inputs,
     options: RunOptions,
     *,
+    look: Look,
     folder: RunFolder,
     history: Path,
+    mask: Mask,
     watch: Watch,
     followers: Sequence[Follower] = (),
 ) -> Finished:
     """Run a plan in its folder and report it; signals are listened to until that is done.
 
+    `mask` knows the secrets of the configuration, and learns those that the run comes by.
+
     Raises: UsageError when the folder is taken; StorageError when the disk refuses.
     """
     ending = Ending(inputs=inputs, options=options, folder=folder, history=history)
     with folder.claimed(), received() as signals:
+        folder.mark_started()
         async with trio.open_nursery() as nursery:
             interrupts = Interrupts()
             nursery.start_soon(interrupts.listen, signals)
-            execution = Execution.begin(prepared, inputs, options, folder, interrupts)
+            execution = Execution.begin(
+                prepared, inputs, options, look, folder, mask=mask, interrupts=interrupts
+            )
             finished = await _executed(execution, ending, watch, followers)
             nursery.cancel_scope.cancel()
+        with suppress(StorageError):  # the run is over and reported: this changes nothing of it
+            folder.mark_finished()
     return finished
 
 

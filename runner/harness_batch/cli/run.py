@@ -22,7 +22,7 @@ from harness_batch.limits import duration_seconds
 
 Value = TypeVar("Value")
 
-NOT_YET = ("html", "sarif", "shard", "repeat", "executor", "no_cache")
+NOT_YET = ("sarif", "repeat", "executor", "no_cache")
 """Options of the contract whose engine does not exist yet; refused by name."""
 
 
@@ -57,6 +57,7 @@ def _path(name: str, text: str) -> Decorator:
     help="What the CI system reads.",
 )
 @_path("--summary", "One more copy of summary.md.")
+@_path("--html", "One more copy of report.html.")
 @option("--events", metavar="FILE|-", help="The events as JSON lines; - is stdout.")
 @option("--max-cost", metavar="USD", help="The run may not cost more.")
 @option("--max-time", metavar="DUR", help="The run may not last longer, e.g. 90m.")
@@ -73,6 +74,11 @@ def _path(name: str, text: str) -> Decorator:
     show_default=True,
     help="What to do when the host cannot contain the agent.",
 )
+@option(
+    "--shard",
+    metavar="I/N|auto",
+    help="Only this part of the plan; auto asks the CI system.",
+)
 @option("--keep-worktrees", is_flag=True, help="Leave the work trees for a look.")
 @option("--resume", metavar="RUN|last", help="Go on with a run that was cut off.")
 @option(
@@ -88,9 +94,7 @@ def _path(name: str, text: str) -> Decorator:
     help="What stderr shows.",
 )
 @option("--json", "as_json", is_flag=True, help="stdout is one JSON object.")
-@option("--html", metavar="FILE", hidden=True)
 @option("--sarif", metavar="FILE", hidden=True)
-@option("--shard", metavar="I/N", hidden=True)
 @option("--repeat", metavar="N", hidden=True)
 @option("--executor", metavar="URL", hidden=True)
 @option("--no-cache", is_flag=True, hidden=True)
@@ -127,12 +131,14 @@ def _run_options(values: dict[str, Any]) -> RunOptions:
         junit=values["junit"],
         dialect=values["dialect"],
         summary=values["summary"],
+        html=values["html"],
         events=Path(values["events"]) if values["events"] else None,
         max_cost=_checked("--max-cost", values["max_cost"], money),
         max_seconds=_checked("--max-time", values["max_time"], duration_seconds),
         max_failures=values["max_failures"],
         sandbox=values["sandbox"],
         keep_worktrees=values["keep_worktrees"],
+        shard=values["shard"],
         resume=values["resume"] or ("last" if values["rerun"] else None),
         rerun=values["rerun"],
         argv=("run", *sys.argv[1 + (sys.argv[1:2] == ["run"]) :]),

@@ -36,7 +36,7 @@ def attacks(target: Target) -> Iterator[Attack]:
     yield (
         "unix-none",
         "reached an abstract socket",
-        lambda: _connect(socket.AF_UNIX, f"\0{target['abstract']}"),
+        lambda: _connect(socket.AF_UNIX, f"\0{token}"),
     )
     yield "signal-confined", "signalled a process outside", lambda: _signal(victim)
     yield "secrets-hidden", "read a process's environment", lambda: _environments(token)

@@ -98,14 +98,13 @@ async def prove(
         )
 
 
-@frozen(kw_only=True)
+@frozen
 class _Scene:
     """What there is to attack, and what is seen of it from outside."""
 
     place: Path
     target: dict[str, str]
-    tcp: socket.socket
-    udp: socket.socket
+    internet: tuple[socket.socket, ...]
     unix: tuple[socket.socket, ...]
     victim: "subprocess.Popen[bytes]"
     before: tuple[int, int]
@@ -115,9 +114,9 @@ class _Scene:
         file = self.place / "outside" / "file"
         if not file.exists() or file.read_bytes() != b"untouched":
             yield "write-confined", "changed a file outside"
-        elif (file.stat().st_mode, file.stat().st_mtime_ns) != self.before:
+        elif _state(file) != self.before:
             yield "metadata-confined", "changed a file's mode or time outside"
-        if _heard(self.tcp) or _heard(self.udp):
+        if any(map(_heard, self.internet)):
             yield "net-none", "reached a server outside"
         if any(map(_heard, self.unix)):
             yield "unix-none", "reached a unix socket outside"
@@ -132,16 +131,8 @@ class _Scene:
 
 @contextmanager
 def _set_up(place: Path) -> Iterator[_Scene]:
-    outside, work, secret = (place / name for name in ("outside", "work", "secret"))
-    for folder in (outside, work, secret):
-        folder.mkdir()
     token = f"hb-canary-{secrets.token_hex(8)}"
-    (outside / "file").write_bytes(b"untouched")
-    (outside / "doomed").touch()
-    (secret / "key").write_text(token)
-    (work / ".git").write_text("gitdir: nowhere\n")
-    (work / "lock").touch()
-    told = (outside / "file").stat()
+    file = _furnish(place, token)
     victim = subprocess.Popen(
         ("sleep", str(3 * SECONDS)), env={"PATH": os.defpath, "HB_CANARY": token}, cwd="/"
     )
@@ -152,31 +143,41 @@ def _set_up(place: Path) -> Iterator[_Scene]:
         udp = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         udp.bind(("127.0.0.1", 0))
         unix = [opened.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(2)]
-        by_path = _listen(unix[0], outside)
+        by_path = _listen(unix[0], file.parent)
         unix[1].bind(f"\0{token}")
         for listener in unix:
             listener.listen()
         for one in (tcp, udp, *unix):
             one.setblocking(False)
-        yield _Scene(
-            place=place,
-            target={
-                "outside": str(outside),
-                "token": token,
-                "victim": str(victim.pid),
-                "tcp": str(tcp.getsockname()[1]),
-                "udp": str(udp.getsockname()[1]),
-                "unix": by_path,
-                "abstract": token,
-                "lock": str(work / "lock"),
-                "only": "",
-            },
-            tcp=tcp,
-            udp=udp,
-            unix=tuple(unix),
-            victim=victim,
-            before=(told.st_mode, told.st_mtime_ns),
-        )
+        target = {
+            "outside": str(file.parent),
+            "token": token,
+            "victim": str(victim.pid),
+            "tcp": str(tcp.getsockname()[1]),
+            "udp": str(udp.getsockname()[1]),
+            "unix": by_path,
+            "lock": str(place / "work" / "lock"),
+            "only": "",
+        }
+        yield _Scene(place, target, (tcp, udp), tuple(unix), victim, _state(file))
+
+
+def _furnish(place: Path, token: str) -> Path:
+    """Folders to attack, and the one to work in; the file outside."""
+    outside, work, secret = (place / name for name in ("outside", "work", "secret"))
+    for folder in (outside, work, secret):
+        folder.mkdir()
+    (outside / "file").write_bytes(b"untouched")
+    (outside / "doomed").touch()
+    (secret / "key").write_text(token)
+    (work / ".git").write_text("gitdir: nowhere\n")
+    (work / "lock").touch()
+    return outside / "file"
+
+
+def _state(file: Path) -> tuple[int, int]:
+    told = file.stat()
+    return told.st_mode, told.st_mtime_ns
 
 
 def _listen(listener: socket.socket, folder: Path) -> str:

@@ -33,6 +33,9 @@ _IGNORED: Final = """\
 /*.lock
 """
 _LOCK: Final = "run.lock"
+STARTED: Final = "started"
+FINISHED: Final = "finished"
+"""Marks of a shard: one without the first never began, one without the second died."""
 _BALLAST_BYTES: Final = 1 << 20
 _ORPHAN_SECONDS: Final = 5.0
 """How long a dead runner's children may still hold its lock."""
@@ -114,6 +117,16 @@ class RunFolder:
         return self.path / "summary.md"
 
     @property
+    def html(self) -> Path:
+        """The HTML report."""
+        return self.path / "report.html"
+
+    @property
+    def sarif(self) -> Path:
+        """What reviews found, when the run was one."""
+        return self.path / "report.sarif"
+
+    @property
     def result(self) -> Path:
         """The JSON report."""
         return self.path / "result.json"
@@ -145,6 +158,15 @@ class RunFolder:
             yield
         finally:
             os.close(descriptor)
+
+    def mark_started(self) -> None:
+        """The first thing that a run leaves, before its journal. Raises: StorageError."""
+        write_text(self.path / STARTED, "")
+        self._remove(self.path / FINISHED)
+
+    def mark_finished(self) -> None:
+        """The last thing that a run leaves: all else is there. Raises: StorageError."""
+        write_text(self.path / FINISHED, "")
 
     def live_view(self) -> "RunFolder":
         """The folder with a database of its own, for readers of a run that goes on."""
@@ -208,10 +230,13 @@ class RunFolder:
 
     def drop_ballast(self) -> None:
         """Room for the last words of a run whose disk is full. Raises: StorageError."""
+        self._remove(self._ballast)
+
+    def _remove(self, path: Path) -> None:
         try:
-            self._ballast.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
         except OSError as error:
-            raise StorageError(f"cannot remove {self._ballast}: {error.strerror}") from error
+            raise StorageError(f"cannot remove {path}: {error.strerror}") from error
 
     @property
     def _ballast(self) -> Path:

@@ -27,7 +27,8 @@ CREATE TABLE IF NOT EXISTS run (
     exit_code BIGINT,
     budget_usd DECIMAL(18,9),
     lock_digest VARCHAR,
-    sandbox JSON
+    sandbox JSON,
+    joined_runs JSON
 );
 
 CREATE TABLE IF NOT EXISTS session (
@@ -216,6 +217,20 @@ CREATE TABLE IF NOT EXISTS notice (
     level VARCHAR,
     text VARCHAR,
     ts TIMESTAMPTZ,
+    seq BIGINT,
+    PRIMARY KEY (run_id, seq)
+);
+
+-- Each change of what a provider gets at a time; requests 0: it is asked no more in that run.
+CREATE TABLE IF NOT EXISTS provider_limit (
+    run_id VARCHAR,
+    provider VARCHAR,
+    requests BIGINT,
+    before BIGINT,
+    cause VARCHAR,
+    cool_down_s DOUBLE,
+    share_left DOUBLE,
+    changed_at TIMESTAMPTZ,
     seq BIGINT,
     PRIMARY KEY (run_id, seq)
 );
