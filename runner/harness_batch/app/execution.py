@@ -90,8 +90,7 @@ class Execution:
         known = read_earlier(folder.journal) if folder.run_id() else Earlier()
         known.created.clear()
         run_id = known.run.run_id if known.run else _run_id(folder)
-        job = ci_job(inputs.environ)
-        shard = prepared.cut.shard if prepared.cut else None
+        job, cut = ci_job(inputs.environ), prepared.cut
         run = Run(
             run_id=run_id,
             version=__version__,
@@ -100,8 +99,8 @@ class Execution:
             ci_provider=job.provider,
             ci_url=job.url,
             trigger=job.trigger,
-            shard_index=shard.index if shard else None,
-            shard_total=shard.total if shard else None,
+            shard_index=cut and cut.shard.index,
+            shard_total=cut and cut.shard.total,
             budget_usd=options.max_cost,
         )
         folder.hold_ballast()

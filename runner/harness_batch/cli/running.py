@@ -64,8 +64,6 @@ def run(
     gc.enable()
     with KeptIn(folder.path, mask):
         finished = trio.run(work)
-    for text in finished.trouble:
-        tell(f"harness-batch: {text}")
     _print(finished, options, as_json=as_json)
     return finished.exit_code
 
@@ -78,6 +76,8 @@ def _copies(options: RunOptions, cwd: Path) -> tuple[Follower, ...]:
 
 
 def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:
+    for text in finished.trouble:
+        tell(f"harness-batch: {text}")
     if str(options.events) == "-":
         return
     from harness_batch_reports import console, result_json
