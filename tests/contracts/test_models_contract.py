@@ -582,3 +582,14 @@ async def test_tool_choice_none_keeps_the_tools_and_says_so(wire: str) -> None:
     body = server.requests[0].json
     assert body["tools"]
     assert body["tool_choice"] == ({"type": "none"} if wire == "anthropic" else "none")
+
+
+@WIRE
+async def test_parameters_of_the_url_stand_at_its_end(wire: str) -> None:
+    query = {"api-version": "2024-10-21", "a b": "ü&"}
+    async with serve([LOOK]) as server:
+        model = open_model(wire, f"{url_of(server, wire)}/?own=1", query=query, api_key=None)
+        await replies(model, request())
+        await model.aclose()
+    assert server.requests[0].path in {"/v1/messages", "/v1/chat/completions", "/v1/responses"}
+    assert server.requests[0].query == "own=1&api-version=2024-10-21&a+b=%C3%BC%26"
