@@ -143,6 +143,12 @@ class ProviderSettings:
     headers: dict[str, str] = field(factory=dict, repr=False)
     query: dict[str, str] = field(factory=dict, repr=False)
     """Parameters of the URL of every request."""
+    github_url: str | None = None
+    """Of `copilot`: where the login is, else https://github.com."""
+    github_api_url: str | None = None
+    """Of `copilot`: where tokens are exchanged, else `api.` before the host of `github_url`."""
+    github_client_id: str | None = None
+    """Of `copilot`: the OAuth client that logs in."""
     models: dict[str, ModelInfo] = Factory(dict)
     options: ModelOptions = Factory(ModelOptions)
     model_options: dict[str, ModelOptions] = Factory(dict)
