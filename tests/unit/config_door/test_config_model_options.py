@@ -39,8 +39,8 @@ def test_a_models_options_stand_on_top_of_its_providers(tmp_path: Path) -> None:
         ("scripted", '"reasoning_effort": "low"', "providers of type scripted have no options"),
         ("anthropic", '"thinking_budget": 100', "1024"),
         ("anthropic", '"thinking_budget": "much"', "adaptive"),
-        ("anthropic", '"reasoning_effort": "hihg"', "high"),
-        ("anthropic", '"efort": "high"', "efort"),
+        ("anthropic", '"reasoning_effort": "highest"', "high"),
+        ("anthropic", '"reasoning": "high"', "'reasoning'"),
         ("openai-chat", '"body": {"messages": []}', "messages"),
     ],
 )
