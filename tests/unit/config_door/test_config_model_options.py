@@ -40,7 +40,7 @@ def test_a_models_options_stand_on_top_of_its_providers(tmp_path: Path) -> None:
         ("anthropic", '"thinking_budget": 100', "1024"),
         ("anthropic", '"thinking_budget": "much"', "adaptive"),
         ("anthropic", '"reasoning_effort": "highest"', "high"),
-        ("anthropic", '"reasoning": "high"', "'reasoning'"),
+        ("anthropic", '"reasoning": "high"', "did you mean `reasoning_effort`"),
         ("openai-chat", '"body": {"messages": []}', "messages"),
     ],
 )
