@@ -572,8 +572,8 @@ def test_a_base_url_that_is_none_is_refused_at_once(wire: str, url: str) -> None
 
 
 def test_types_that_do_not_exist_yet_are_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="type copilot is not supported yet"):
-        open_model("copilot", "http://127.0.0.1:1")
+    with pytest.raises(Unsupported, match="type telepathy is not supported yet"):
+        open_model("telepathy", "http://127.0.0.1:1")
 
 
 @WIRE
