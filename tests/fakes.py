@@ -138,6 +138,10 @@ class FakeModel:
     def demand(self) -> None:
         pass
 
+    async def renew(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return False
+
     async def aclose(self) -> None:
         """Nothing is open."""
 

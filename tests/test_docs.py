@@ -26,6 +26,7 @@ from harness_batch.recipe.door import open_recipe
 from harness_batch.recipe.schema import recipe_schema
 from harness_batch.recipe.yaml_text import read_yaml
 from harness_batch.rules import Ask, rules_from
+from harness_batch.store.database import upgrade
 from harness_batch_reports.reasons import documented
 from markdown_blocks import DOCS, PAGES, ROOT, Block, blocks, commands, names, section, tables
 
@@ -122,9 +123,11 @@ def test_configuration_in_the_guide_is_accepted(block: Block, tmp_path: Path) ->
 
 def options(command: str) -> set[str]:
     found: click.Command = import_module(f"harness_batch.cli.{command}").command
+    below = found.commands.values() if isinstance(found, click.Group) else ()
     return {
         name
-        for option in found.params
+        for one in (found, *below)
+        for option in one.params
         if isinstance(option, click.Option) and not option.hidden
         for name in option.opts
     }
@@ -198,8 +201,7 @@ def test_the_front_page_has_the_exit_codes_of_the_guide() -> None:
 @pytest.fixture(scope="module")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
-        connection.execute((STORE / "schema.sql").read_text("utf-8"))
-        connection.execute((STORE / "views.sql").read_text("utf-8"))
+        upgrade(connection)
         yield connection
 
 

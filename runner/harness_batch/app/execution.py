@@ -37,6 +37,7 @@ from harness_batch.engine.log import timestamp
 from harness_batch.errors import StorageError
 from harness_batch.events import Notice, RunFinished, RunStarted
 from harness_batch.ids import new_id
+from harness_batch.models.access import Keyring
 from harness_batch.plan.item import Item
 from harness_batch.records import Run
 from harness_batch.store.bus import EventBus
@@ -215,6 +216,7 @@ class Execution:
             date=timestamp()[:10],
             platform=f"{platform.system()} {platform.machine()}",
             child_items=self.prepared.child_items,
+            keyring=Keyring(self.mask.learn),
             earlier=reuse.earlier,
         )
 

@@ -24,6 +24,7 @@ from harness_batch.errors import UserError
 from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
+from harness_batch.models.access import Keyring
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -59,6 +60,7 @@ class Sessions:
     date: str
     platform: str
     child_items: ChildItems
+    keyring: Keyring
     earlier: Mapping[str, Session] = Factory(dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
 
@@ -140,7 +142,7 @@ class Sessions:
         )
 
     def _connect(self, ref: ModelRef) -> Model:
-        return connect(ref, self.config.providers[ref.provider])
+        return connect(ref, self.config.providers[ref.provider], self.keyring)
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.

@@ -22,17 +22,14 @@ def command(as_json: bool, config: Path | None) -> None:
 
     import trio
 
+    from harness_batch.app.credentials import credential_states
     from harness_batch.config.door import load_config
     from harness_batch.sandbox.probe import host_properties
 
     found = trio.run(host_properties)
     loaded = load_config(repo=Path.cwd(), explicit=config, environ=os.environ)
     programs = {name: shutil.which(name) for name in ("git", "bash", "rg")}
-    providers = {
-        name: "ready" if settings.api_key or settings.type == "scripted" else
-        f"no key: set {settings.api_key_env}" if settings.api_key_env else "no key"
-        for name, settings in loaded.providers.items()
-    }  # fmt: skip
+    providers = {state.provider: state.told for state in credential_states(loaded)}
     if as_json:
         facts = {
             "version": __version__,

@@ -9,6 +9,7 @@ from typing import NoReturn
 import click
 
 from harness_batch import __version__
+from harness_batch.cli.shared import with_config
 from harness_batch.cli.streams import code_of, open_streams, tell
 
 COMMANDS = {
@@ -20,8 +21,10 @@ COMMANDS = {
     "show": "show the transcript of a session",
     "merge": "join the runs of shards into one, with one report",
     "query": "answer SQL from the history, read-only",
+    "stats": "answer named questions from the history, with charts",
     "schema": "print the JSON Schema of recipe, config, agent or result",
     "apply": "apply a session's patch to a checkout",
+    "auth": "store, show and remove the credentials of providers",
     "doctor": "say what this host can enforce, and what is missing",
     "init": "write a starter recipe, or make the sample repository",
 }
@@ -56,7 +59,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command = import_module(f"harness_batch.cli.{cmd_name}").command
-        return command if isinstance(command, click.Command) else None
+        return with_config(command) if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without loading them."""

@@ -1,119 +1,94 @@
-"""`harness-batch query`: read-only SQL over the history, or over one run."""
+"""`harness-batch query`: read-only SQL over the history, over one run, or over Parquet files."""
 
-import math
-from decimal import Decimal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from harness_batch.errors import Unsupported
+from harness_batch.cli.forms import FORMS, written
+from harness_batch.cli.sources import print_all, source_of, source_options
+from harness_batch.errors import UsageError
+from harness_batch.limits import duration_seconds
 
-Rows = tuple[tuple[Any, ...], ...]
+if TYPE_CHECKING:
+    from harness_batch.store.asking import UserSql
 
 
 @click.command()
 @click.argument("sql")
-@click.option(
-    "--db",
-    type=click.Path(path_type=Path),
-    envvar="HARNESS_BATCH_DB",
-    metavar="FILE",
-    help="The database, instead of .harness/history.duckdb.",
-)
-@click.option(
-    "--run", "run_word", metavar="RUN", help="One run's database: an id, a folder, `last`."
-)
+@source_options
 @click.option(
     "--format",
     "form",
     default="table",
     show_default=True,
-    type=click.Choice(["table", "csv", "json", "markdown", "parquet"]),
+    type=click.Choice([*FORMS, "parquet"]),
     help="How the answer is written.",
 )
-def command(sql: str, db: Path | None, run_word: str | None, form: str) -> None:
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write there instead of stdout; parquet needs it.",
+)
+@click.option(
+    "--max-time",
+    default="60s",
+    show_default=True,
+    metavar="DUR",
+    help="Stop a query that takes longer.",
+)
+def command(
+    *, sql: str, db: Path | None, run_word: str | None, form: str, out: Path | None, max_time: str
+) -> None:
     """Answer SQL from the history. Nothing can be changed and no other file can be read."""
-    from harness_batch.app.finish import ensured
-    from harness_batch.app.places import harness_of, history_of
-    from harness_batch.store.history import open_readonly_for_user_sql
-    from harness_batch.store.runs import find_run
-
+    seconds = _seconds(max_time)
+    source = source_of(db, run_word)
     if form == "parquet":
-        raise Unsupported("--format parquet is not supported by this version")
-    if run_word is not None:
-        path = ensured(find_run(run_word, harness_of(Path.cwd()))).database
-    else:
-        path = history_of(db, Path.cwd())
-    with open_readonly_for_user_sql(path) as history:
+        if out is None:
+            raise UsageError("--format parquet needs --out FILE: it is not for a terminal")
+        _write_parquet(source, sql, out, seconds)
+        return
+    with _opened(source) as history, history.for_at_most(seconds):
         answer = history.ask(sql)
-    click.echo(_FORMS[form](answer.columns, answer.rows), nl=False)
+        pieces = written(form, answer.columns, answer.rows)
+        if out is None:
+            print_all(pieces)
+        else:
+            from harness_batch.store.disk import write_pieces
+
+            write_pieces(out, (piece.encode(errors="replace") for piece in pieces))
 
 
-def _table(columns: tuple[str, ...], rows: Rows) -> str:
-    texts = [tuple(map(_text, row)) for row in rows]
-    names = tuple(map(_text, columns))  # data too, in a PIVOT
-    widths = [max(map(len, column)) for column in zip(names, *texts, strict=True)]
-    numeric = [all(isinstance(row[i], int | float) for row in rows) for i in range(len(columns))]
+def _write_parquet(source: Path, sql: str, out: Path, seconds: float) -> None:
+    from harness_batch.store.disk import whole_file
 
-    def line(cells: tuple[str, ...]) -> str:
-        padded = (
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, numeric, strict=True)
-        )
-        return "  ".join(padded).rstrip() + "\n"
-
-    return line(names) + line(tuple("-" * width for width in widths)) + "".join(map(line, texts))
+    with (
+        whole_file(out) as new,
+        _opened(source, out=new) as history,
+        history.for_at_most(seconds),
+    ):
+        history.write_parquet(sql, new)
 
 
-def _csv(columns: tuple[str, ...], rows: Rows) -> str:
-    import csv
-    import io
+@contextmanager
+def _opened(source: Path, out: Path | None = None) -> Iterator["UserSql"]:
+    """A database's own views, or those of this version over a folder of Parquet files."""
+    from harness_batch.store.asking import open_readonly_for_user_sql
+    from harness_batch.store.questions import Narrowing, open_questions
 
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_text, columns))
-    writer.writerows(tuple(_text(value, "") for value in row) for row in rows)
-    return out.getvalue()
-
-
-def _json(columns: tuple[str, ...], rows: Rows) -> str:
-    import json
-
-    objects = [dict(zip(columns, map(_json_value, row), strict=True)) for row in rows]
-    text = json.dumps(objects, default=str, ensure_ascii=False, indent=2, allow_nan=False)
-    return text + "\n"
+    if source.is_dir():
+        with open_questions(source, Narrowing(), out=out) as questions:
+            yield questions.sql
+    else:
+        with open_readonly_for_user_sql(source, out=out) as history:
+            yield history
 
 
-def _json_value(value: object) -> object:
-    """The value without NaN and infinities, which JSON has no words for: null."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {str(key): _json_value(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_json_value(item) for item in value]
-        case _:
-            return value
-
-
-def _markdown(columns: tuple[str, ...], rows: Rows) -> str:
-    from harness_batch_reports.hostile import cell
-
-    def line(cells: tuple[str, ...]) -> str:
-        return f"| {' | '.join(cells)} |\n"
-
-    names = tuple(name if name.isidentifier() else cell(name) for name in columns)
-    head = line(names) + line(("---",) * len(columns))
-    return head + "".join(line(tuple(cell(_text(value)) for value in row)) for row in rows)
-
-
-def _text(value: object, null: str = "NULL") -> str:
-    if value is None:
-        return null
-    text = f"{value:f}" if isinstance(value, Decimal) else str(value)
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-_FORMS = {"table": _table, "csv": _csv, "json": _json, "markdown": _markdown}
+def _seconds(text: str) -> float:
+    try:
+        return duration_seconds(text)
+    except ValueError as error:
+        raise UsageError(f"--max-time {text}: {error}") from error

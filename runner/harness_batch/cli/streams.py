@@ -8,7 +8,7 @@ import errno
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -69,6 +69,12 @@ def _text(outlet: Outlet) -> io.TextIOWrapper:
         errors="backslashreplace",
         line_buffering=outlet.fileno() == 2,
     )
+
+
+def is_gone(stream: TextIO) -> bool:
+    """Whether what is written to the stream goes nowhere any more."""
+    raw = getattr(stream.buffer, "raw", None)
+    return isinstance(raw, Outlet) and raw.trouble is not None
 
 
 def tell(text: str) -> None:

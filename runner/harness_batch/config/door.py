@@ -11,9 +11,12 @@ from typing import Any
 
 from attrs import Factory, define, evolve, field, fields
 
+from harness_batch.config.auth_file import Stored, stored_keys, user_folder
 from harness_batch.config.document import Document, Steps, read_document
 from harness_batch.config.expansion import REFERENCE, Expansion
+from harness_batch.config.keys import with_keys
 from harness_batch.config.providers import (
+    OWN_VARIABLES,
     built_in,
     provider_faults,
     secret_values,
@@ -78,10 +81,8 @@ def _sources(
 
 
 def _user_file(environ: Mapping[str, str]) -> Path | None:
-    if base := environ.get("XDG_CONFIG_HOME"):
-        return Path(base, "harness-batch", "config.jsonc")
-    home = environ.get("HOME")
-    return Path(home, ".config", "harness-batch", "config.jsonc") if home else None
+    folder = user_folder(environ)
+    return None if folder is None else folder / "config.jsonc"
 
 
 def _repository_files(repo: Path) -> list[Path]:
@@ -163,6 +164,12 @@ class _Merge:
             mine = document.trusted and home and glob.startswith("~/")
             yield f"{home}{glob[1:]}" if mine else glob
 
+    def _secrets(self, stored: Stored) -> Iterator[str]:
+        """Also those that no provider uses: what is there may be printed."""
+        yield from self.secrets
+        yield from stored.keys.values()
+        yield from filter(None, map(self.environ.get, OWN_VARIABLES.values()))
+
     def config(self) -> Config:
         """The record. Raises: FaultyInput."""
         told = {(fault.file, fault.line, fault.column) for fault in self.faults}
@@ -170,9 +177,10 @@ class _Merge:
         faults = [*self.faults, *(f for f in more if (f.file, f.line, f.column) not in told)]
         if faults:
             raise FaultyInput(faults)
-        providers = settings(self.providers)
+        stored = stored_keys(self.environ)
+        providers = settings(with_keys(self.providers, self.environ, stored))
         grants = self.plain.get("grants")
-        known = {*self.secrets, *secret_values(providers)}
+        known = {*self._secrets(stored), *secret_values(providers)}
         return Config(
             providers=providers,
             model=self.plain.get("model"),

@@ -37,6 +37,7 @@ class Expansion:
         for path, text in _api_keys(self.document):
             provider = body["provider"][path[1]]
             provider["api_key_env"] = next(iter(_variables(text)), None)
+            provider["api_key_file"] = self._key_file(text)
             provider["api_key"] = self._api_key(path, text)
         return body
 
@@ -59,6 +60,11 @@ class Expansion:
             self.secrets.append(resolved)
         return resolved or None
 
+    def _key_file(self, text: str) -> Path | None:
+        """The file that is the whole of a key."""
+        found = REFERENCE.fullmatch(text)
+        return self._place(found[2]) if found and found[1] == "file" else None
+
     def _text(self, text: str, path: Steps) -> str:
         return REFERENCE.sub(lambda found: self._resolved(found[1], found[2], path), text)
 
@@ -76,23 +82,34 @@ class Expansion:
         return value
 
     def _content(self, name: str, path: Steps) -> str:
-        home = self.environ.get("HOME", "")
-        place = Path(name.replace("~", home, 1) if name.startswith("~/") and home else name)
-        file = self.document.file.parent / place
         try:
-            with file.open("rb") as stream:
-                content = stream.read(MAX_FILE_BYTES + 1)
-            text = content.decode().rstrip("\r\n")
+            return file_text(self._place(name))
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            return self._unread(path, name, reason)
-        if len(content) > MAX_FILE_BYTES:
-            return self._unread(path, name, f"larger than {MAX_FILE_BYTES:,} bytes")
-        return text
+            told = f"{{file:{name}}} cannot be read: {reason}"
+            self.faults.append(self.document.fault(path, told))
+            return ""
 
-    def _unread(self, path: Steps, name: str, reason: str) -> str:
-        self.faults.append(self.document.fault(path, f"{{file:{name}}} cannot be read: {reason}"))
-        return ""
+    def _place(self, name: str) -> Path:
+        home = self.environ.get("HOME", "")
+        place = Path(name.replace("~", home, 1) if name.startswith("~/") and home else name)
+        return self.document.file.parent / place
+
+
+def file_text(file: Path) -> str:
+    """What `{file:}` stands for: the content without its last line end.
+
+    Raises: OSError, ValueError.
+    """
+    with file.open("rb") as stream:
+        content = stream.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"larger than {MAX_FILE_BYTES:,} bytes")
+    try:
+        return content.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        # Its own words quote a byte of what may be a key.
+        raise ValueError("it is not UTF-8 text") from None
 
 
 def references(value: object, path: Steps = ()) -> Iterator[Steps]:

@@ -13,14 +13,22 @@ from harness_batch.errors import Fault
 
 Tree = dict[str, Any]
 
+OWN_VARIABLES = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "copilot": "COPILOT_GITHUB_TOKEN",
+}
+"""Where the keys of the built-in providers are looked for when the configuration names nothing."""
+
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
 
 
 def built_in(environ: Mapping[str, str]) -> Tree:
-    """`anthropic`, `openai` and `scripted`, with keys and base URLs of the environment."""
+    """Those that need no configuration, with the base URLs of the environment."""
     return {
         "anthropic": _hosted(environ, "anthropic", "ANTHROPIC", "https://api.anthropic.com"),
         "openai": _hosted(environ, "openai-chat", "OPENAI", "https://api.openai.com/v1"),
+        "copilot": {"type": "copilot", "own_variable": OWN_VARIABLES["copilot"]},
         "scripted": {"type": "scripted"},
     }
 
@@ -31,8 +39,7 @@ def _hosted(environ: Mapping[str, str], kind: str, prefix: str, base_url: str) -
         "type": kind,
         "base_url": named or base_url,
         "configured_base_url": bool(named),
-        "api_key": environ.get(f"{prefix}_API_KEY") or None,
-        "api_key_env": f"{prefix}_API_KEY",
+        "own_variable": f"{prefix}_API_KEY",
     }
 
 

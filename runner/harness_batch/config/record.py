@@ -37,6 +37,22 @@ class ModelInfo:
 
 
 @frozen(kw_only=True)
+class KeyOrigin:
+    """Where a provider's key was found, and where a missing one is looked for."""
+
+    variable: str | None = None
+    """The environment variable that is looked at first."""
+    place: str | None = None
+    """Where the key was found, for people; None: nowhere."""
+    file: Path | None = None
+    """The file that it was read from and may be changed in."""
+    stored: bool = False
+    """That file is `auth.json`."""
+    trouble: str | None = None
+    """Why `auth.json` is not used, and how to mend that."""
+
+
+@frozen(kw_only=True)
 class ProviderSettings:
     """One provider of the configuration."""
 
@@ -47,7 +63,8 @@ class ProviderSettings:
     """The base URL is the user's (file or `*_BASE_URL`): models it does not list are legal."""
     api_key: str | None = field(default=None, repr=False)
     api_key_env: str | None = None
-    """The environment variable that `api_key` was to come from: told when it is not set."""
+    """The environment variable that the configuration's `api_key` names."""
+    key_origin: KeyOrigin = KeyOrigin()
     headers: dict[str, str] = field(factory=dict, repr=False)
     models: dict[str, ModelInfo] = Factory(dict)
     connect_timeout: float = 10.0

@@ -18,7 +18,13 @@ from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.engine.tool_calls import ToolRunner
 from harness_batch.engine.transcript import Draft, Transcript, byte_length
-from harness_batch.errors import ModelRejected, NetworkFailure, ProviderError, only_cause
+from harness_batch.errors import (
+    AuthFailed,
+    ModelRejected,
+    NetworkFailure,
+    ProviderError,
+    only_cause,
+)
 from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
 from harness_batch.models.protocol import Model, ModelRequest, Only, ToolCall, ToolChoice
 from harness_batch.records import Purpose
@@ -93,7 +99,7 @@ class Stepper:
 
     async def _until_answered(self, *, last: bool) -> Turn | Stopped:
         self.model.demand()  # before a row is opened: rows are requests that were sent
-        tries, redos = 0, 0
+        tries, redos, renewed = 0, 0, False
         choice: ToolChoice = self.last_choice if last else "auto"
         while True:
             size = self.transcript.size + self.fixed_size
@@ -110,8 +116,17 @@ class Stepper:
                         raise error
                 case BrokenOff(error=ModelRejected(status=400)) if isinstance(choice, Only):
                     choice = "auto"  # some servers know no choice of a tool by its name
+                case BrokenOff(error=AuthFailed(status=401) as error) if not renewed:
+                    renewed = True
+                    await self._renew(error)
                 case BrokenOff(error=error):
                     await self._wait(error, tries)
+
+    async def _renew(self, refused: AuthFailed) -> None:
+        """Raises: ProviderError when there is no other credential than the refused one."""
+        if not await self.model.renew():
+            raise refused
+        self.log.notice(f"{refused}; trying once more with a renewed credential")
 
     async def _allowed(self, size: int) -> Allowance | Stopped:
         while isinstance(

@@ -4,13 +4,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-import trio
-from attrs import Factory, frozen
+from attrs import Factory, evolve, frozen
 
 from harness_batch.config.record import ModelInfo, ProviderSettings
 from harness_batch.messages import ModelRef
+from harness_batch.models.access import Access, Entry
 from harness_batch.models.http import Line
-from harness_batch.models.keys import Credential
 from harness_batch.models.protocol import LlmEvent, ModelRequest
 from harness_batch.models.streaming import ReplyReader, exchange
 
@@ -36,40 +35,56 @@ class Wire:
     """Of a model's name and the base URL."""
     reader: Callable[[], ReplyReader]
     headers: Mapping[str, str] = Factory(dict)
+    request_headers: Callable[[ModelRequest, bytes], Mapping[str, str]] = lambda _request, _body: {}
+    """What one request and its body add to the headers."""
 
 
 class HostedModel:
     """One session's connection to one model."""
 
-    def __init__(self, ref: ModelRef, settings: ProviderSettings, wire: Wire) -> None:
+    def __init__(
+        self, ref: ModelRef, settings: ProviderSettings, wire: Wire, access: Access
+    ) -> None:
+        """Raises: UsageError when the base URL is none, or its proxy cannot be used."""
         self.ref = ref
         self.info = settings.models.get(ref.model, ModelInfo())
+        self._settings = settings
+        self._wire = wire
+        self._access = access
         base_url = settings.base_url or wire.home
-        self._credential = Credential(settings, base_url, wire.key_header, wire.home)
-        self._line = Line(
-            settings,
-            base_url.rstrip("/") + wire.path,
-            {**wire.headers, **self._credential.headers()},
-            self._credential.hint(),
-        )
+        self._line = self._line_to(base_url)
+        self._entry = Entry(base_url)
+        """The newest request's."""
         self._writer = wire.writer(ref.model, base_url)
-        self._reader = wire.reader
 
     def demand(self) -> None:
         """See `Model.demand`."""
-        self._credential.demand()
+        self._access.demand()
+
+    async def renew(self) -> bool:
+        """See `Model.renew`."""
+        return await self._access.renew(self._entry)
 
     @asynccontextmanager
     async def stream(
         self, request: ModelRequest
     ) -> AsyncIterator[AsyncIterator[Sequence[LlmEvent]]]:
         """Send one request; see `Model.stream`."""
-        await trio.lowlevel.checkpoint()
         self.demand()
+        entry = await self._access.entry()
+        if entry.base_url != self._entry.base_url:
+            await self._line.aclose()
+            self._line = self._line_to(entry.base_url)
         body = self._writer.body(request)
-        async with exchange(self._line, body, self._reader()) as batches:
+        self._entry = entry
+        more = self._wire.request_headers(request, body)
+        self._line.entry = evolve(entry, headers={**entry.headers, **more})
+        async with exchange(self._line, body, self._wire.reader()) as batches:
             yield batches
 
     async def aclose(self) -> None:
         """Close the connection."""
         await self._line.aclose()
+
+    def _line_to(self, base_url: str) -> Line:
+        return Line(self._settings, base_url.rstrip("/") + self._wire.path, self._wire.headers)

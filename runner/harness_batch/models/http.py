@@ -25,6 +25,7 @@ from harness_batch.errors import (
     UsageError,
 )
 from harness_batch.models import refusals
+from harness_batch.models.access import Entry
 from harness_batch.models.paced import Batches, PacedStream
 from harness_batch.models.transport import Transport
 
@@ -66,16 +67,12 @@ class Answer:
 class Line:
     """Sends requests to one URL of one provider."""
 
-    def __init__(
-        self, settings: ProviderSettings, url: str, headers: Mapping[str, str], key_hint: str
-    ) -> None:
-        """`key_hint` says where the key comes from, for the message of a refused one.
-
-        Raises: UsageError when the base URL is none, or its proxy cannot be used.
-        """
+    def __init__(self, settings: ProviderSettings, url: str, headers: Mapping[str, str]) -> None:
+        """Raises: UsageError when the base URL is none, or its proxy cannot be used."""
         self.settings = settings
+        self.entry = Entry(url)
+        """What the next request goes out with; its headers beside those given here."""
         self._url = _checked(url, settings.name)
-        self._key_hint = key_hint
         self._client = httpx.AsyncClient(
             transport=Transport(url),
             headers={
@@ -120,7 +117,7 @@ class Line:
     def failed(self, error: Exception) -> ProviderError:
         """What a failure of the connection is to us."""
         host = urlsplit(self._url).netloc.rpartition("@")[2]
-        why = refusals.one_line(_why(error), self.settings.api_key)
+        why = refusals.one_line(_why(error), self.entry.secret)
         kind: type[ProviderError] = NetworkFailure
         match error:
             case httpcore.ConnectTimeout():
@@ -148,11 +145,12 @@ class Line:
 
     def refused(self, refusal: refusals.Refusal) -> ProviderError:
         """The typed error of what the provider said instead of a reply."""
-        return refusals.typed(refusal, self.settings.name, self._key_hint, self.settings.api_key)
+        return refusals.typed(refusal, self.settings.name, self.entry.hint, self.entry.secret)
 
     async def _send(self, body: bytes) -> httpx.Response:
         patience = self.settings.first_byte_timeout
-        request = self._client.build_request("POST", self._url, content=body)
+        headers = dict(self.entry.headers)
+        request = self._client.build_request("POST", self._url, content=body, headers=headers)
         try:
             with trio.fail_after(self.settings.connect_timeout + patience) as waiting:
 
@@ -186,7 +184,7 @@ class Line:
             error.status = status
             return error
         if status < 400:
-            said = refusals.one_line(refusal.message, self.settings.api_key, 120)
+            said = refusals.one_line(refusal.message, self.entry.secret, 120)
             what = refusals.one_line(kind, limit=60)
             text = f"HTTP {status}: not an event stream but {what}: {said}"
             return ProtocolBroken(f"{self.settings.name}: {text}", status=status)

@@ -18,6 +18,32 @@ def _sendable(value: str) -> bool:
     return value.isascii() and value.isprintable()
 
 
+def faulty_key(settings: ProviderSettings) -> str | None:
+    """Why a key cannot be one; not a word of it: least of all when it is half right."""
+    key = (settings.api_key or "").strip()
+    if _sendable(key) and " " not in key:
+        return None
+    return f"the API key holds a blank or a strange sign; {where_to_look(settings)}"
+
+
+def where_to_look(settings: ProviderSettings) -> str:
+    """Where a key that is refused comes from."""
+    place = settings.key_origin.place
+    if place is None or place == "the configuration":
+        return f"check api_key of provider {settings.name} in the configuration"
+    return f"check {place}"
+
+
+def missing_key(settings: ProviderSettings) -> str:
+    """How to give a provider the key that it lacks."""
+    origin = settings.key_origin
+    if origin.trouble is not None:
+        return origin.trouble
+    variable = origin.variable or _VARIABLES.get(settings.name)
+    first = f"set {variable}" if variable else f"set api_key of provider {settings.name}"
+    return f"{first}, or run `harness-batch auth login {settings.name}`"
+
+
 @frozen
 class Credential:
     """The key of one provider. `home` is the vendor's own base URL, which always wants one."""
@@ -45,29 +71,20 @@ class Credential:
 
     def hint(self) -> str:
         """Where the key comes from."""
-        if variable := self._variable():
-            return f"check {variable}" if self._key() else f"set {variable}"
-        return f"check api_key of provider {self.settings.name} in the configuration"
+        return where_to_look(self.settings)
 
     def demand(self) -> None:
         """Raises: AuthFailed when a request would go out without the key it needs."""
         name, key = self.settings.name, self._key()
-        if not _sendable(key) or " " in key:
-            # Not a word of it: it is quoted nowhere, least of all when it is half right.
-            raise AuthFailed(f"{name}: the API key holds a blank or a strange sign; {self.hint()}")
+        if (wrong := faulty_key(self.settings)) is not None:
+            raise AuthFailed(f"{name}: {wrong}")
         sent = {header.lower() for header in self.settings.headers}
         if key or sent & {"authorization", "x-api-key", "api-key"} or not self._wanted():
             return
-        variable = self._variable()
-        mend = f"set {variable}" if variable else f"set api_key of provider {name}"
-        raise AuthFailed(f"{name}: no API key; {mend}")
+        raise AuthFailed(f"{name}: no API key; {missing_key(self.settings)}")
 
     def _key(self) -> str:
         return (self.settings.api_key or "").strip()
-
-    def _variable(self) -> str | None:
-        """The environment variable that the key is taken from."""
-        return self.settings.api_key_env or _VARIABLES.get(self.settings.name)
 
     def _wanted(self) -> bool:
         at_home = urlsplit(self.base_url).hostname == urlsplit(self.home).hostname

@@ -177,6 +177,13 @@ class Model(Protocol):
         """Raises: AuthFailed when no request can go out, since a key is missing or no key."""
         ...
 
+    async def renew(self) -> bool:
+        """After a 401: whether there is another credential to try now.
+
+        Raises: ProviderError when asking for one failed.
+        """
+        ...
+
     def stream(
         self, request: ModelRequest
     ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[LlmEvent]]]:

@@ -69,6 +69,11 @@ class ScriptedModel:
     def demand(self) -> None:
         """A script needs no key."""
 
+    async def renew(self) -> bool:
+        """There is none."""
+        await trio.lowlevel.checkpoint()
+        return False
+
     async def aclose(self) -> None:
         """There is no connection."""
 

@@ -1,30 +1,45 @@
 """The providers that can be named in a configuration, and which connection serves each."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import Unsupported
 from harness_batch.messages import ModelRef
 from harness_batch.models import anthropic, openai_chat
-from harness_batch.models.hosted import HostedModel
+from harness_batch.models.access import KeyAccess, Keyring
+from harness_batch.models.hosted import HostedModel, Wire
+from harness_batch.models.keys import Credential
 from harness_batch.models.protocol import Model
 from harness_batch.models.scripted import ScriptedModel
 
-Connect = Callable[[ModelRef, ProviderSettings], Model]
+Connect = Callable[[ModelRef, ProviderSettings, Keyring], Model]
+
+
+def by_key(wire: Wire) -> Connect:
+    """Models behind a wire format that want a key."""
+
+    def connected(ref: ModelRef, settings: ProviderSettings, keyring: Keyring) -> HostedModel:
+        base_url = settings.base_url or wire.home
+        credential = Credential(settings, base_url, wire.key_header, wire.home)
+        credential.headers()  # a faulty one is told before anything runs
+        access = keyring.of(settings, lambda learned: KeyAccess(credential, learned))
+        return HostedModel(ref, settings, wire, access)
+
+    return connected
+
 
 TABLE: Mapping[str, Connect] = {
-    "anthropic": partial(HostedModel, wire=anthropic.WIRE),
-    "openai-chat": partial(HostedModel, wire=openai_chat.WIRE),
-    "scripted": ScriptedModel,
+    "anthropic": by_key(anthropic.WIRE),
+    "openai-chat": by_key(openai_chat.WIRE),
+    "scripted": lambda ref, settings, _keyring: ScriptedModel(ref, settings),
 }
 
 
-def connect(ref: ModelRef, settings: ProviderSettings) -> Model:
-    """A session's connection to a model; nothing is sent yet.
+def connect(ref: ModelRef, settings: ProviderSettings, keyring: Keyring | None = None) -> Model:
+    """A session's connection to a model; nothing is sent yet. One keyring serves a run.
 
-    Raises: Unsupported for a type that this version does not speak; UsageError for a base URL or
-    proxy that is none; FaultyInput for a faulty script.
+    Raises: Unsupported for a type that this version does not speak; UsageError for a base URL,
+    header or proxy that is none; FaultyInput for a faulty script.
     """
     opened = TABLE.get(settings.type)
     if opened is None:
@@ -33,4 +48,4 @@ def connect(ref: ModelRef, settings: ProviderSettings) -> Model:
             f"provider {settings.name}: type {settings.type} is not supported yet; "
             f"there are {known}"
         )
-    return opened(ref, settings)
+    return opened(ref, settings, keyring or Keyring())

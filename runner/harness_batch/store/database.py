@@ -18,8 +18,8 @@ from harness_batch.errors import StorageError
 from harness_batch.store.rows import TABLES, Row
 from harness_batch.store.values import row_maker
 
-SCHEMA_VERSION: Final = 1
-"""Raised whenever schema.sql or views.sql changes; both only ever add."""
+SCHEMA_VERSION: Final = 2
+"""Raised whenever schema.sql, views.sql or views/ changes; they only ever add."""
 
 Action = Literal["insert", "upsert"]
 Config = dict[str, str | bool | int | float | list[str]]
@@ -171,11 +171,25 @@ def upgrade(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(sql_file("schema.sql"))
     if version:
         _add_missing_columns(connection)
-    connection.execute(sql_file("views.sql"))
+    create_views(connection)
     connection.execute(
         "INSERT INTO schema_version VALUES (?, ?)", [SCHEMA_VERSION, datetime.now(UTC)]
     )
     connection.execute("COMMIT")
+
+
+def create_views(connection: duckdb.DuckDBPyConnection) -> None:
+    """The views of this version, over the tables that the connection has."""
+    connection.execute(sql_file("views.sql"))
+    for name, sql in named_views().items():
+        connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS\n{sql}')
+
+
+def named_views() -> dict[str, str]:
+    """What people ask: the name of each view and its SQL, the question in its first line."""
+    there = files("harness_batch.store").joinpath("views").iterdir()
+    named = {path.name: path for path in there if path.name.endswith(".sql")}
+    return {name.removesuffix(".sql"): named[name].read_text("utf-8") for name in sorted(named)}
 
 
 def _add_missing_columns(connection: duckdb.DuckDBPyConnection) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,15 +28,25 @@ def write_copy(path: Path, data: bytes) -> None:
 
     Raises: StorageError.
     """
+    write_pieces(path, (data,))
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """As `write_copy`, piece by piece. Raises: StorageError, and what the pieces raise."""
     try:
         place = path.resolve()
         place.parent.mkdir(parents=True, exist_ok=True)
         if not place.exists() or place.is_file():
-            write_bytes(place, data)
+            with new_file(place) as descriptor:
+                for piece in pieces:
+                    write_all(descriptor, piece)
+                os.fsync(descriptor)
+            sync_folder(place.parent)
             return
         descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
         try:
-            write_all(descriptor, data)
+            for piece in pieces:
+                write_all(descriptor, piece)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -48,6 +58,23 @@ def write_copy(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """As `write_bytes`, UTF-8; a lone surrogate becomes `?`."""
     write_bytes(path, text.encode(errors="replace"))
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name beside `path` for a writer that wants a name; the file takes the path's place.
+
+    Raises: StorageError.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield new
+        new.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        new.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -28,12 +28,12 @@ def recorded(history: Path) -> Durations:
     """What the history knows; nothing where there is none, or none that can be read. Blocks."""
     if not history.is_file():
         return Durations()
-    from harness_batch.store.history import open_readonly_for_user_sql  # noqa: PLC0415 - duckdb takes 100 ms, and most runs have no history to ask
+    from harness_batch.store.asking import open_readonly_for_user_sql  # noqa: PLC0415 - duckdb takes 100 ms, and most runs have no history to ask
 
     sql = files("harness_batch.store").joinpath("durations.sql").read_text("utf-8")
     try:
         with open_readonly_for_user_sql(history) as database:
-            rows = database.ask(sql).rows
+            rows = list(database.ask(sql).rows)
     except HarnessError:
         return Durations()  # an order that is not the best is no reason to end a run
     found: dict[str, dict[str, float]] = {"item": {}, "recipe": {}}

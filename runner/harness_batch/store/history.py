@@ -1,4 +1,4 @@
-"""The history: all runs in one database, merged in one at a time, asked by anybody.
+"""The history: all runs in one database, merged in one at a time.
 
 A merge is one transaction under a lock on a file beside the history; a merge that fails or dies
 leaves the history as it was and the run's own database untouched.
@@ -8,14 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
-from attrs import frozen
 
-from harness_batch.errors import StorageError, UsageError
+from harness_batch.errors import StorageError
 from harness_batch.store.database import (
-    closed_config,
     columns,
     connect,
     mapped_errors,
@@ -41,81 +39,21 @@ def merge(run_db: Path, history_db: Path, *, wait_seconds: float = WAIT_SECONDS)
         raise StorageError(f"there is no database {run_db} to merge")
     with mapped_errors(f"cannot make {history_db.parent}"):
         history_db.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_foreign(history_db)
     with held(_lock_of(history_db), "exclusive", wait_seconds=wait_seconds):
         connection = connect(history_db)
         with mapped_errors(f"cannot merge {run_db} into {history_db}"):
             try:
                 upgrade(connection)
-                connection.execute(f"ATTACH {_quoted(run_db)} AS {RUN} (READ_ONLY)")
+                connection.execute(f"ATTACH {quoted(run_db)} AS {RUN} (READ_ONLY)")
                 _replace_run(connection)
                 connection.execute(f"DETACH {RUN}")
             finally:
                 connection.close()
 
 
-@frozen
-class Answer:
-    """What a query gave: names of the columns, and rows of Python values."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-
-@frozen
-class UserSql:
-    """A database that the user's own SQL may read, and nothing else of the machine."""
-
-    path: Path
-    connection: duckdb.DuckDBPyConnection
-
-    def ask(self, sql: str) -> Answer:
-        """The answer of the (last) statement, all of it.
-
-        Raises: UsageError with the database's own words when it refuses the SQL.
-        """
-        try:
-            if not self.connection.extract_statements(sql):
-                raise UsageError("there is no SQL in the query, only blanks or comments")
-            result = self.connection.execute(sql)
-            names = tuple(column[0] for column in result.description or ())
-            return Answer(names, tuple(result.fetchall()) if names else ())
-        except duckdb.Error as error:
-            raise UsageError(f"{self.path.name} refuses the query: {error}") from error
-
-
 @contextmanager
-def open_readonly_for_user_sql(
-    path: Path,
-) -> Iterator[UserSql]:
-    """The database, read-only, for SQL of the user's: no files, no network, no settings.
-
-    A merge that is under way is waited for, and merges wait while the block runs. Blocks.
-
-    Raises: UsageError when there is no such database; StorageError when it cannot be opened.
-    """
-    if not path.is_file():
-        raise UsageError(f"there is no database {path}; a run makes it when it ends")
-    with _steady(path):
-        with mapped_errors(f"cannot open {path}"):
-            config = closed_config() | {"python_enable_replacements": "false"}
-            connection = duckdb.connect(str(path), read_only=True, config=config)
-        try:
-            with mapped_errors(f"cannot close off {path}"):
-                _close_off(connection)
-            yield UserSql(path, connection)
-        finally:
-            connection.close()
-
-
-def _close_off(connection: duckdb.DuckDBPyConnection) -> None:
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET temp_directory = ''")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-
-
-@contextmanager
-def _steady(path: Path) -> Iterator[None]:
+def steady(path: Path) -> Iterator[None]:
     """No merge while the block runs. A database that none was merged into has no lock."""
     lock = _lock_of(path)
     if os.access(lock, os.W_OK):
@@ -169,8 +107,19 @@ def _owner(table: str) -> str:
     return f"session_id IN (SELECT session_id FROM main.session WHERE {run_ids})"  # noqa: S608 - as above
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
+    """The path as a literal of SQL."""
     return "'" + str(path).replace("'", "''") + "'"
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Before there is a lock nobody has merged into it: then it may be no database at all."""
+    if _lock_of(path).exists() or not path.is_file():
+        return
+    with path.open("rb") as file:
+        begin = file.read(12)
+    if begin and begin[8:] != b"DUCK":
+        raise StorageError(f"cannot open the database {path}: it is no DuckDB database")
 
 
 def _lock_of(database: Path) -> Path:

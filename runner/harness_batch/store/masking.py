@@ -89,14 +89,25 @@ class Spellings:
 
 
 class Mask:
-    """A function text -> text that replaces the given secrets. Immutable."""
+    """A function text -> text that replaces the given secrets, and those that it learns."""
 
     def __init__(self, secrets: tuple[str, ...]) -> None:
+        self._secrets: frozenset[str] = frozenset()
+        self._know(frozenset(secrets))
+
+    def learn(self, secret: str) -> None:
+        """One more secret, to be told before it can stand anywhere (tokens got at run time)."""
+        if secret not in self._secrets:
+            self._know(self._secrets | {secret})
+
+    def _know(self, secrets: frozenset[str]) -> None:
+        self._secrets = secrets
         found = {
             form for secret in secrets if len(secret) >= SHORTEST_SECRET for form in _forms(secret)
         }
         forms = tuple(sorted(found, key=lambda form: (-len(form), form)))
         binary = (form.encode(errors="surrogatepass").decode("latin-1") for form in forms)
+        # Threads may be masking outputs: each of these is whole at every moment.
         self._spellings = Spellings(forms)
         self._in_bytes = Spellings(tuple(binary))
         self._beginnings = frozenset(form[:size] for form in forms for size in range(1, len(form)))

@@ -1,4 +1,5 @@
--- What people ask most, and what the reports read (`report_*`: their columns are a contract).
+-- What the other views stand on, and what the reports read (`report_*`: a contract). What people ask
+-- is in views/, a file a question.
 
 -- Each session with every session that counts into it: itself, its children, theirs.
 CREATE OR REPLACE VIEW session_tree AS
@@ -15,10 +16,9 @@ SELECT ancestor_id, session_id FROM up;
 
 -- A call whose cost nobody knows: its reply began (be it broken off) or it used tokens, without a
 -- price; or it was stopped or never ended. One that the provider refused costs nothing.
-CREATE OR REPLACE VIEW unpriced_call AS
-SELECT *
-FROM model_call
-WHERE
+CREATE OR REPLACE VIEW costed_call AS
+SELECT
+    *,
     cost_usd IS NULL
     AND (
         error_kind IS NULL
@@ -26,21 +26,23 @@ WHERE
         OR response_id IS NOT NULL
         OR ttft_s IS NOT NULL
         OR coalesce(input_tokens, 0) + coalesce(output_tokens, 0) > 0
-    );
+    ) AS unpriced
+FROM model_call;
+
+CREATE OR REPLACE VIEW unpriced_call AS
+SELECT * EXCLUDE (unpriced) FROM costed_call WHERE unpriced;
 
 CREATE OR REPLACE VIEW session_calls AS
 SELECT
     session_id,
     count(*) AS model_calls,
-    count(*) FILTER (
-        model_call_id IN (SELECT model_call_id FROM unpriced_call)
-    ) AS unpriced_calls,
+    count(*) FILTER (unpriced) AS unpriced_calls,
     CAST(sum(input_tokens) AS BIGINT) AS input_tokens,
     CAST(sum(cache_read_tokens) AS BIGINT) AS cache_read_tokens,
     CAST(sum(output_tokens) AS BIGINT) AS output_tokens,
     CAST(sum(cost_usd) AS DECIMAL(18,9)) AS cost_usd,
     sum(duration_s) AS model_s
-FROM model_call
+FROM costed_call
 GROUP BY session_id;
 
 -- A session with its children.
@@ -185,213 +187,3 @@ ORDER BY s.session_id;
 
 CREATE OR REPLACE VIEW report_notice AS
 SELECT run_id, session_id, level, text, ts FROM notice ORDER BY run_id, seq;
-
--- ---- what people ask
-
-CREATE OR REPLACE VIEW usage_daily AS
-SELECT
-    CAST(m.started_at AT TIME ZONE 'UTC' AS DATE) AS day,
-    count(DISTINCT s.run_id) AS runs,
-    count(DISTINCT m.session_id) AS sessions,
-    count(*) AS model_calls,
-    CAST(sum(m.input_tokens) AS BIGINT) AS input_tokens,
-    CAST(sum(m.cache_read_tokens) AS BIGINT) AS cache_read_tokens,
-    CAST(sum(m.output_tokens) AS BIGINT) AS output_tokens,
-    CAST(sum(m.cost_usd) AS DECIMAL(18,9)) AS cost_usd
-FROM model_call AS m
-LEFT JOIN session AS s USING (session_id)
-GROUP BY day
-ORDER BY day;
-
-CREATE OR REPLACE VIEW usage_by_model AS
-SELECT
-    provider,
-    request_model AS model,
-    count(*) AS model_calls,
-    count(error_kind) AS errors,
-    CAST(sum(input_tokens) AS BIGINT) AS input_tokens,
-    CAST(sum(cache_read_tokens) AS BIGINT) AS cache_read_tokens,
-    CAST(sum(output_tokens) AS BIGINT) AS output_tokens,
-    CAST(sum(cost_usd) AS DECIMAL(18,9)) AS cost_usd,
-    count(*) FILTER (
-        model_call_id IN (SELECT model_call_id FROM unpriced_call)
-    ) AS unpriced_calls
-FROM model_call
-GROUP BY ALL
-ORDER BY cost_usd DESC NULLS LAST, provider, model;
-
-CREATE OR REPLACE VIEW usage_by_recipe AS
-SELECT
-    s.recipe,
-    count(*) AS sessions,
-    count(*) FILTER (s.status = 'passed') AS passed,
-    count(*) FILTER (s.status = 'failed') AS failed,
-    count(*) FILTER (s.status = 'errored') AS errored,
-    CAST(sum(t.model_calls) AS BIGINT) AS model_calls,
-    CAST(sum(t.input_tokens) AS BIGINT) AS input_tokens,
-    CAST(sum(t.output_tokens) AS BIGINT) AS output_tokens,
-    CAST(sum(t.cost_usd) AS DECIMAL(18,9)) AS cost_usd,
-    CAST(sum(t.unpriced_calls) AS BIGINT) AS unpriced_calls
-FROM session AS s
-JOIN session_total AS t USING (session_id)
-WHERE s.depth = 0
-GROUP BY s.recipe
-ORDER BY cost_usd DESC NULLS LAST, s.recipe;
-
-CREATE OR REPLACE VIEW token_mix AS
-SELECT
-    provider,
-    request_model AS model,
-    CAST(sum(
-        input_tokens - coalesce(cache_read_tokens, 0) - coalesce(cache_write_5m_tokens, 0)
-        - coalesce(cache_write_1h_tokens, 0)
-    ) AS BIGINT) AS fresh_input_tokens,
-    CAST(sum(cache_read_tokens) AS BIGINT) AS cache_read_tokens,
-    CAST(sum(cache_write_5m_tokens) AS BIGINT) AS cache_write_5m_tokens,
-    CAST(sum(cache_write_1h_tokens) AS BIGINT) AS cache_write_1h_tokens,
-    CAST(sum(output_tokens) AS BIGINT) AS output_tokens,
-    CAST(sum(reasoning_tokens) AS BIGINT) AS reasoning_tokens
-FROM model_call
-GROUP BY ALL
-ORDER BY provider, model;
-
-CREATE OR REPLACE VIEW cache_hit_rate AS
-SELECT
-    s.recipe,
-    m.provider,
-    m.request_model AS model,
-    CAST(sum(m.input_tokens) AS BIGINT) AS input_tokens,
-    CAST(sum(m.cache_read_tokens) AS BIGINT) AS cache_read_tokens,
-    sum(m.cache_read_tokens) / nullif(sum(m.input_tokens), 0) AS hit_rate
-FROM model_call AS m
-LEFT JOIN session AS s USING (session_id)
-GROUP BY ALL
-ORDER BY s.recipe, m.provider, model;
-
-CREATE OR REPLACE VIEW cost_per_passed AS
-SELECT
-    s.recipe,
-    s.model,
-    count(*) AS sessions,
-    count(*) FILTER (s.status = 'passed') AS passed,
-    CAST(sum(t.cost_usd) AS DECIMAL(18,9)) AS cost_usd,
-    CAST(sum(t.cost_usd) AS DOUBLE) / nullif(count(*) FILTER (s.status = 'passed'), 0)
-        AS usd_per_passed
-FROM session AS s
-JOIN session_total AS t USING (session_id)
-WHERE s.depth = 0
-GROUP BY ALL
-ORDER BY usd_per_passed DESC NULLS FIRST, s.recipe, s.model;
-
-CREATE OR REPLACE VIEW wasted_spend AS
-SELECT
-    s.recipe, s.status, s.reason,
-    count(*) AS sessions,
-    CAST(sum(t.input_tokens + t.output_tokens) AS BIGINT) AS tokens,
-    CAST(sum(t.cost_usd) AS DECIMAL(18,9)) AS cost_usd
-FROM report_session AS s
-JOIN session_total AS t USING (session_id)
-WHERE s.status IN ('failed', 'errored', 'cancelled')
-GROUP BY ALL
-ORDER BY cost_usd DESC NULLS LAST, tokens DESC, s.recipe, s.status, s.reason;
-
-CREATE OR REPLACE VIEW tool_errors AS
-SELECT
-    tool,
-    count(*) AS calls,
-    count(*) FILTER (status = 'error') AS errors,
-    count(*) FILTER (status = 'denied') AS denied,
-    count(*) FILTER (status = 'timeout') AS timeouts,
-    count(*) FILTER (status = 'interrupted' OR status IS NULL) AS interrupted,
-    count(*) FILTER (status IS DISTINCT FROM 'completed') / count(*) AS error_rate
-FROM tool_call
-GROUP BY tool
-ORDER BY error_rate DESC, tool;
-
-CREATE OR REPLACE VIEW denials AS
-SELECT
-    permission, pattern, rule, source,
-    count(*) AS times,
-    count(DISTINCT session_id) AS sessions
-FROM permission_decision
-WHERE action = 'deny'
-GROUP BY ALL
-ORDER BY times DESC, permission, pattern, rule, source;
-
-CREATE OR REPLACE VIEW latency AS
-SELECT
-    provider,
-    request_model AS model,
-    count(*) AS model_calls,
-    quantile_cont(ttft_s, 0.5) AS ttft_p50_s,
-    quantile_cont(ttft_s, 0.95) AS ttft_p95_s,
-    quantile_cont(duration_s, 0.5) AS duration_p50_s,
-    quantile_cont(duration_s, 0.95) AS duration_p95_s,
-    sum(output_tokens) / nullif(sum(duration_s), 0) AS output_tokens_per_s
-FROM model_call
-WHERE duration_s IS NOT NULL AND error_kind IS NULL
-GROUP BY ALL
-ORDER BY provider, model;
-
-CREATE OR REPLACE VIEW session_time AS
-WITH tools AS (
-    SELECT session_id, sum(duration_s) AS tool_s FROM tool_call GROUP BY session_id
-)
-SELECT
-    s.recipe,
-    count(*) AS sessions,
-    quantile_cont(s.wall_s, 0.5) AS wall_p50_s,
-    quantile_cont(s.wall_s, 0.95) AS wall_p95_s,
-    avg(s.working_s) AS working_avg_s,
-    avg(coalesce(calls.model_s, 0)) AS model_avg_s,
-    avg(coalesce(tools.tool_s, 0)) AS tool_avg_s
-FROM report_session AS s
-LEFT JOIN session_calls AS calls USING (session_id)
-LEFT JOIN tools USING (session_id)
-WHERE s.wall_s IS NOT NULL
-GROUP BY s.recipe
-ORDER BY wall_p95_s DESC, s.recipe;
-
-CREATE OR REPLACE VIEW trend AS
-SELECT
-    s.recipe,
-    CAST(s.started_at AT TIME ZONE 'UTC' AS DATE) AS day,
-    count(*) AS sessions,
-    count(*) FILTER (s.status = 'passed') / count(*) AS pass_rate,
-    avg(t.steps) AS steps_avg,
-    avg(t.input_tokens + t.output_tokens) AS tokens_avg,
-    CAST(sum(t.cost_usd) AS DECIMAL(18,9)) AS cost_usd
-FROM session AS s
-JOIN session_total AS t USING (session_id)
-WHERE s.depth = 0 AND s.started_at IS NOT NULL
-GROUP BY ALL
-ORDER BY s.recipe, day;
-
-CREATE OR REPLACE VIEW rate_limits AS
-SELECT
-    provider,
-    request_model AS model,
-    CAST(started_at AT TIME ZONE 'UTC' AS DATE) AS day,
-    count(*) AS model_calls,
-    count(*) FILTER (error_kind = 'rate_limit') AS rate_limited,
-    count(*) FILTER (error_kind = 'unavailable') AS unavailable,
-    max("try") AS worst_try
-FROM model_call
-GROUP BY ALL
-HAVING rate_limited + unavailable > 0
-ORDER BY day DESC, rate_limited DESC, provider, model;
-
--- The same item with the same inputs that came out differently, or passed only after failing.
-CREATE OR REPLACE VIEW flaky_items AS
-SELECT
-    item_key, item_digest,
-    count(*) AS sessions,
-    count(*) FILTER (status = 'passed') AS passed,
-    count(*) FILTER (status = 'failed') AS failed,
-    count(*) FILTER (flaky) AS flaky,
-    max(finished_at) AS last_at
-FROM session
-WHERE depth = 0 AND status IN ('passed', 'failed')
-GROUP BY ALL
-HAVING flaky > 0 OR (passed > 0 AND failed > 0)
-ORDER BY failed DESC, item_key;

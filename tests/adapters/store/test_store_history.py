@@ -16,8 +16,14 @@ import pytest
 from harness_batch.codec import encode
 from harness_batch.errors import StorageError, UsageError
 from harness_batch.events import Event
-from harness_batch.store.database import Database, closed_config, stored_version
-from harness_batch.store.history import merge, open_readonly_for_user_sql
+from harness_batch.store.asking import open_readonly_for_user_sql
+from harness_batch.store.database import (
+    SCHEMA_VERSION,
+    Database,
+    closed_config,
+    stored_version,
+)
+from harness_batch.store.history import merge
 from harness_batch.store.lock import held
 from harness_batch.store.projection import rebuild
 from store_events import RUN_ID, TIME, story
@@ -53,14 +59,15 @@ def copied(path: Path, folder: Path) -> Path:
 
 def ask(path: Path, sql: str) -> tuple[tuple[Any, ...], ...]:
     with open_readonly_for_user_sql(path) as database:
-        return database.ask(sql).rows
+        return tuple(database.ask(sql).rows)
 
 
 def counts(path: Path) -> dict[str, int]:
     with open_readonly_for_user_sql(path) as database:
-        tables = database.ask("SELECT table_name FROM duckdb_tables() ORDER BY 1").rows
+        tables = list(database.ask("SELECT table_name FROM duckdb_tables() ORDER BY 1").rows)
         return {
-            table: database.ask(f'SELECT count(*) FROM "{table}"').rows[0][0] for (table,) in tables
+            table: next(iter(database.ask(f'SELECT count(*) FROM "{table}"').rows))[0]
+            for (table,) in tables
         }
 
 
@@ -189,7 +196,7 @@ def test_a_reader_holds_merges_up_and_not_other_readers(tmp_path: Path, runs: Ru
         with held(tmp_path / "history.duckdb.lock", "shared", wait_seconds=0):
             pass
         assert not merged.is_set()
-        assert reader.ask("SELECT count(*) FROM run").rows == ((1,),)
+        assert tuple(reader.ask("SELECT count(*) FROM run").rows) == ((1,),)
     assert merged.is_set()
 
 
@@ -243,7 +250,7 @@ def test_an_older_history_is_upgraded_and_an_older_run_still_merges(
     assert ask(history, "SELECT count(*), count(DISTINCT run_id) FROM report_session") == ((4, 2),)
     assert ask(history, "SELECT count(*) FROM notice") == ((1,),)
     with duckdb.connect(str(history), read_only=True, config=closed_config()) as connection:
-        assert stored_version(connection) == 1
+        assert stored_version(connection) == SCHEMA_VERSION
 
 
 def test_a_newer_database_is_left_as_it_is_and_what_is_known_is_merged(
@@ -309,8 +316,9 @@ def merged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_answer_has_its_columns(merged: Path) -> None:
     with open_readonly_for_user_sql(merged) as database:
         answer = database.ask("SELECT item_key AS item, steps FROM report_session; -- end")
+        rows = tuple(answer.rows)
     assert answer.columns == ("item", "steps")
-    assert answer.rows == (("fix/0000", 1), ("fix/0001", 1))
+    assert rows == (("fix/0000", 1), ("fix/0001", 1))
 
 
 def test_a_database_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -69,13 +69,13 @@ def faults_of(text: str, tmp_path: Path, environ: Mapping[str, str] | None = Non
 
 def test_without_files_the_built_in_providers_are_there(home: Path) -> None:
     config = load(home, environ={"ANTHROPIC_API_KEY": "sk-ant-123456"})
-    assert sorted(config.providers) == ["anthropic", "openai", "scripted"]
+    assert sorted(config.providers) == ["anthropic", "copilot", "openai", "scripted"]
     anthropic = config.providers["anthropic"]
     assert (anthropic.type, anthropic.base_url) == ("anthropic", "https://api.anthropic.com")
     assert anthropic.api_key == "sk-ant-123456"
     openai = config.providers["openai"]
     assert (openai.type, openai.base_url) == ("openai-chat", "https://api.openai.com/v1")
-    assert (openai.api_key, openai.api_key_env) == (None, "OPENAI_API_KEY")
+    assert (openai.api_key, openai.key_origin.variable) == (None, "OPENAI_API_KEY")
     assert not openai.configured_base_url
     assert config.grants is None
     assert config.secrets == ("sk-ant-123456",)
@@ -112,12 +112,16 @@ def test_a_key_whose_variable_is_not_set_is_left_open(
     assert provider.api_key_env == "KEY"
 
 
-def test_a_literal_key_forgets_the_built_in_variable(home: Path, user_file: Path) -> None:
+@pytest.mark.parametrize(
+    ("environ", "key"), [({}, "literal-key"), ({"ANTHROPIC_API_KEY": "other"}, "other")]
+)
+def test_a_literal_key_is_what_there_is_when_the_environment_has_none(
+    home: Path, user_file: Path, environ: dict[str, str], key: str
+) -> None:
     user_file.write_text('{"provider": {"anthropic": {"api_key": "literal-key"}}}')
     user_file.chmod(0o600)
-    config = load(home, environ={"ANTHROPIC_API_KEY": "other"})
-    assert config.providers["anthropic"].api_key == "literal-key"
-    assert config.providers["anthropic"].api_key_env is None
+    config = load(home, environ=environ)
+    assert config.providers["anthropic"].api_key == key
     assert config.warnings == ()
 
 

@@ -1,0 +1,172 @@
+"""Questions to a history: this version's views over its tables, narrowed to what is asked about.
+
+The views are made in memory, so an older history and a folder of Parquet files answer like a new
+one; the history itself is only read.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import duckdb
+from attrs import frozen
+
+from harness_batch.errors import UsageError
+from harness_batch.store.asking import Answer, UserSql, close_off
+from harness_batch.store.database import (
+    closed_config,
+    columns,
+    create_views,
+    mapped_errors,
+    named_views,
+    sql_file,
+)
+from harness_batch.store.history import quoted, steady
+from harness_batch.store.parquet import attach_sets
+from harness_batch.words import nearest
+
+_WHERE: Final[Mapping[str, str]] = {
+    "run": "run_id IN (SELECT run_id FROM kept_session)",
+    "notice": "run_id IN (SELECT run_id FROM kept_session)",
+    "model_call": (
+        "session_id IN (SELECT session_id FROM kept_session) AND "
+        "(provider, request_model) IN (SELECT (provider, request_model) FROM kept_model)"
+    ),
+}
+"""What is true of the rows that are kept; other tables name their session."""
+_WHOLE: Final = {"schema_version", "projected", "price"}
+"""Tables that no condition narrows."""
+
+
+@frozen(kw_only=True)
+class Narrowing:
+    """What questions are about; None is no condition."""
+
+    since: datetime | None = None
+    """Sessions of the plan that began then or later, with their children."""
+    recipe: str | None = None
+    """Name of a recipe; may hold `*` and `?`."""
+    model: str | None = None
+    """`PROVIDER/MODEL` or the model alone; may hold `*` and `?`."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether there is a condition at all."""
+        return any(part is not None for part in (self.since, self.recipe, self.model))
+
+
+@frozen
+class Question:
+    """A named view, as its file tells it."""
+
+    name: str
+    text: str
+    """The question in words."""
+    chart: str
+    """The column that is worth a bar."""
+    labels: tuple[str, ...]
+    """The columns that name a bar."""
+
+
+@frozen
+class Questions:
+    """An open history that answers by name."""
+
+    sql: UserSql
+
+    def answer(self, name: str) -> Answer:
+        """The rows of the view. Raises: UsageError for a name that is none."""
+        return self.sql.ask(f'FROM "{named(name).name}"')
+
+
+def all_questions() -> tuple[Question, ...]:
+    """In the order of the alphabet."""
+    return tuple(_question(name, sql) for name, sql in named_views().items())
+
+
+def named(name: str) -> Question:
+    """Raises: UsageError that names what was meant."""
+    views = named_views()
+    if name not in views:
+        raise UsageError(
+            f"there is no question {name!r}{nearest(name, views)}; `stats --list` names all"
+        )
+    return _question(name, views[name])
+
+
+def _question(name: str, sql: str) -> Question:
+    first, second = sql.splitlines()[:2]
+    chart, _, labels = second.removeprefix("-- chart: ").partition(" by ")
+    return Question(name, first.removeprefix("-- "), chart, tuple(labels.split(", ")))
+
+
+@contextmanager
+def open_questions(
+    path: Path, narrowing: Narrowing, *, out: Path | None = None
+) -> Iterator[Questions]:
+    """The history, a database or a folder of Parquet sets. Blocks; merges wait meanwhile.
+
+    `out`: the one file that `UserSql.write_parquet` may write.
+
+    Raises: UsageError when there is no such database; StorageError when it cannot be read.
+    """
+    if not path.exists():
+        raise UsageError(f"there is no database {path}; a run makes it when it ends")
+    with steady(path), duckdb.connect(config=closed_config()) as connection:
+        with mapped_errors(f"cannot read {path}"):
+            files = [] if out is None else [out]
+            if path.is_dir():
+                attach_sets(connection, path)
+                close_off(connection, files, [path.resolve()])
+            else:
+                connection.execute(f"ATTACH {quoted(path)} AS history (READ_ONLY)")
+                close_off(connection, files)
+            _narrow(connection, narrowing)
+            _stand_in(connection, narrowing)
+            create_views(connection)
+        yield Questions(UserSql(path, connection))
+
+
+def _narrow(connection: duckdb.DuckDBPyConnection, narrowing: Narrowing) -> None:
+    if not narrowing.narrows:
+        return
+    for name in ("since", "recipe", "model"):
+        connection.execute(f"SET VARIABLE {name} = ?", [getattr(narrowing, name)])
+    connection.execute(sql_file("kept.sql"))
+
+
+def _stand_in(connection: duckdb.DuckDBPyConnection, narrowing: Narrowing) -> None:
+    """A view for each table of this version; a column that the history lacks is NULL."""
+    there = _columns_of_history(connection)
+    with duckdb.connect(config=closed_config()) as fresh:
+        fresh.execute(sql_file("schema.sql"))
+        wanted = columns(fresh)
+    for table, kinds in wanted.items():
+        has = there.get(table, set())
+        names = ", ".join(
+            f'"{name}"' if name in has else f'CAST(NULL AS {kind}) AS "{name}"'
+            for name, kind in kinds.items()
+        )
+        source = f'history."{table}"' if has else "(SELECT 1 WHERE false)"
+        where = _condition(table) if narrowing.narrows and has else "true"
+        connection.execute(
+            f'CREATE VIEW "{table}" AS SELECT {names} FROM {source} WHERE {where}'  # noqa: S608 - our own names
+        )
+
+
+def _columns_of_history(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
+    """Of its tables, or of the views that stand for Parquet files."""
+    found: dict[str, set[str]] = {}
+    for table, column in connection.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name = 'history'"
+    ).fetchall():
+        found.setdefault(table, set()).add(column)
+    return found
+
+
+def _condition(table: str) -> str:
+    if table in _WHOLE:
+        return "true"
+    return _WHERE.get(table, "session_id IN (SELECT session_id FROM kept_session)")
