@@ -45,6 +45,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return _PLAIN[hint]
     if get_origin(hint) is Literal:
         return st.sampled_from(get_args(hint))
+    if get_origin(hint) is list:
+        return st.lists(values_of(*get_args(hint)), max_size=3)
     if get_origin(hint) in (Union, UnionType):
         return st.one_of([values_of(member) for member in get_args(hint)])
     assert has(hint), hint
@@ -55,6 +57,15 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
 payloads: st.SearchStrategy[Payload] = values_of(events.Payload)
 any_event: st.SearchStrategy[Event] = st.builds(
     Event, st.text(), st.none() | st.text(), st.integers(0, 2**40), st.text(), payloads
+)
+
+PRICE = records.Price(
+    price_version="v1",
+    provider="mine",
+    model="m",
+    unit="input",
+    usd_per_mtok=Decimal(3),
+    valid_from=TIME,
 )
 
 
@@ -191,6 +202,7 @@ def step_story(ses: str, att: str, step: int) -> Iterator[Payload]:
     yield events.PartUpdated(
         evolve(tool, body=messages.ToolUse(call_id="c", name="bash", state=done))
     )
+    yield events.PricesUsed([PRICE])
     yield events.ModelCallClosed(
         evolve(
             call,

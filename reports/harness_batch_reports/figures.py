@@ -1,6 +1,6 @@
 """Figures as people read them: money, tokens, times. The unknown is said, never shown as 0."""
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 
 def money(usd: Decimal) -> str:
@@ -19,6 +19,14 @@ def cost(usd: Decimal | None, *, unpriced: int, calls: int) -> str:
     if unpriced and usd:
         return f"{money(usd)} + {count(unpriced, 'unpriced call')}"
     return "-" if usd is None or calls == 0 else money(usd)
+
+
+def cost_text(usd: object) -> str:
+    """The cost of a step as a part's body holds it, decimal text; anything else is unpriced."""
+    try:
+        return money(Decimal(usd)) if isinstance(usd, str) else "unpriced"
+    except InvalidOperation:
+        return "unpriced"
 
 
 def tokens(number: int) -> str:

@@ -32,6 +32,7 @@ from harness_batch_reports.records import (
     ToolCall,
 )
 from harness_batch_reports.rows import Database, Values, record
+from harness_batch_reports.usage import ModelUsage, Spend, ToolUsage, Usage
 
 Kind = TypeVar("Kind")
 TOGETHER = 100
@@ -89,13 +90,41 @@ def read_session(db: Path, session_id: str) -> SessionTranscript:
     return evolve(told, child=children[0] if children else None)
 
 
-def read_transcripts(db: Path, sessions: Sequence[Session]) -> Iterator[SessionTranscript]:
-    """As `read_session`, for many: one connection and a few questions for `TOGETHER` of them."""
-    for start in range(0, len(sessions), TOGETHER):
-        some = {session.session_id: session for session in sessions[start : start + TOGETHER]}
+def read_transcripts(
+    db: Path, sessions: Sequence[Session] | Mapping[str, None]
+) -> Iterator[SessionTranscript]:
+    """As `read_session`, for many: one connection and a few questions for `TOGETHER` of them.
+
+    Of child sessions, which have no line in the report, the ids are given.
+    """
+    heads: dict[str, Session | None] = (
+        dict(sessions)
+        if isinstance(sessions, Mapping)
+        else {session.session_id: session for session in sessions}
+    )
+    ids = list(heads)
+    for start in range(0, len(ids), TOGETHER):
+        some = {key: heads[key] for key in ids[start : start + TOGETHER]}
         with _opened(db) as database:
             told = _transcripts(database, some)
         yield from told
+
+
+def read_usage(db: Path, run_id: str) -> Usage:
+    """What the run used, by model, by tool and over time. Raises: ReportError."""
+    run = {"run_id": run_id}
+    with _opened(db) as database:
+        return Usage(
+            models=database.records("usage_models", ModelUsage, run),
+            tools=database.records("usage_tools", ToolUsage, run),
+            spend=database.records("usage_spend", Spend, run),
+        )
+
+
+def read_children(db: Path, run_id: str) -> tuple[ChildSession, ...]:
+    """The child sessions of the run, in order of their birth. Raises: ReportError."""
+    with _opened(db) as database:
+        return database.records("children", ChildSession, {"run_id": run_id})
 
 
 def _transcripts(

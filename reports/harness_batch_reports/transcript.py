@@ -8,7 +8,7 @@ step ends with what it used.
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import groupby
 
 from attrs import asdict
@@ -211,16 +211,9 @@ def _usage(body: JsonObject) -> str:
     tokens, cached, out = (_number(usage.get(name)) for name in ("input", "cache_read", "output"))
     return (
         f"*{figures.tokens(tokens)} tokens in ({figures.share(cached, tokens)} from cache), "
-        f"{figures.tokens(out)} out, {_cost(body.get('cost_usd'))}, "
+        f"{figures.tokens(out)} out, {figures.cost_text(body.get('cost_usd'))}, "
         f"ended with* {code(_text(body.get('reason')), 40)}"
     )
-
-
-def _cost(value: object) -> str:
-    try:
-        return figures.money(Decimal(value)) if isinstance(value, str) else "unpriced"
-    except InvalidOperation:
-        return "unpriced"
 
 
 def _failed(call: ModelCall) -> bool:

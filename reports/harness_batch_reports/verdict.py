@@ -92,6 +92,15 @@ def tokens_used(sums: Totals) -> str:
     return f"{tokens}, {figures.tokens(sums.output_tokens)} out"
 
 
+def checks_told(sums: Totals) -> str:
+    """`all 12 checks passed`, `1 of 12 checks failed`; empty when there was none."""
+    if not sums.checks:
+        return ""
+    if not sums.checks_failed:
+        return "the check passed" if sums.checks == 1 else f"all {sums.checks:,} checks passed"
+    return f"{sums.checks_failed:,} of {figures.count(sums.checks, 'check')} failed"
+
+
 def session_cost(session: Session) -> str:
     """The session's cost for people."""
     return figures.cost(

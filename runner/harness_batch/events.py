@@ -113,6 +113,13 @@ class ModelCallClosed:
 
 
 @frozen
+class PricesUsed:
+    """The prices that calls from here on are costed with: all that is known of one model's."""
+
+    prices: list[records.Price]
+
+
+@frozen
 class ToolCallStarted:
     """A tool call was taken up; its decisions follow."""
 
@@ -155,6 +162,13 @@ class JobUpdated:
 
 
 @frozen
+class ProviderLimitChanged:
+    """A provider gets another number of requests at a time, or none for a while, or none at all."""
+
+    limit: records.ProviderLimit
+
+
+@frozen
 class Notice:
     """Something a person should know."""
 
@@ -176,12 +190,14 @@ Payload: TypeAlias = (
     | PartDelta
     | ModelCallOpened
     | ModelCallClosed
+    | PricesUsed
     | ToolCallStarted
     | ToolCallFinished
     | PermissionDecided
     | CheckFinished
     | PatchWritten
     | JobUpdated
+    | ProviderLimitChanged
     | Notice
 )
 

@@ -219,6 +219,22 @@ class Job:
 
 
 @frozen(kw_only=True)
+class ProviderLimit:
+    """How many requests a provider gets at a time from now on, and why that has changed."""
+
+    provider: str
+    requests: int
+    """At a time; 0: none any more."""
+    before: int
+    cause: Literal["rate_limit", "overloaded", "headroom", "increase", "auth", "quota"]
+    cool_down_s: float | None = None
+    """Nothing goes out for so long, but what was refused and has waited for itself."""
+    share_left: float | None = None
+    """Of the tightest quota, 0 to 1, where the provider told it."""
+    changed_at: str
+
+
+@frozen(kw_only=True)
 class Price:
     """A price that some model call was costed with."""
 
@@ -226,6 +242,7 @@ class Price:
     provider: str
     model: str
     unit: str
-    """input, output, cache_read, cache_write, cache_write_1h."""
+    """input, output, cache_read, cache_write or cache_write_1h; `input>200000`: of calls with more
+    input tokens than that."""
     usd_per_mtok: Decimal
     valid_from: str | None = None

@@ -61,10 +61,19 @@ def test_a_repository_that_is_not_there_is_the_users_mistake(
 
 
 def test_a_bound_on_money_needs_a_price(ran: Path) -> None:
-    words = ("run", "fix-failing-test", "--repo", "sample", "-m", "openai/gpt-5", "--max-cost", "1")
+    gateway = {"type": "openai-chat", "base_url": "http://127.0.0.1:9/v1"}
+    (ran / "gateway.json").write_text(json.dumps({"provider": {"gateway": gateway}}))
+    words = ("run", "fix-failing-test", "--repo", "sample", "--config", "gateway.json")
+    done = harness_batch(ran, *words, "-m", "gateway/any", "--max-cost", "1")
+    assert done.returncode == 2
+    assert "--max-cost needs the prices of gateway/any" in done.stderr
+
+
+def test_a_misspelt_model_of_a_known_provider_is_told_before_anything_runs(ran: Path) -> None:
+    words = ("validate", "fix-failing-test", "--repo", "sample", "-m", "anthropic/claude-sonet-5")
     done = harness_batch(ran, *words)
     assert done.returncode == 2
-    assert "--max-cost needs the prices of openai/gpt-5" in done.stderr
+    assert "did you mean `claude-sonnet-5`?" in done.stderr
 
 
 def test_the_warning_about_containment_is_one_short_line(ran: Path) -> None:
@@ -127,10 +136,10 @@ def test_a_misspelt_bundled_recipe_is_recognised(tmp_path: Path) -> None:
     assert "it is no file" in harness_batch(tmp_path, "run", str(tmp_path)).stderr
 
 
-def test_a_format_that_is_planned_is_answered_with_those_there_are(ran: Path) -> None:
-    done = harness_batch(ran, "report", "out", "--format", "html")
+def test_a_format_that_is_not_there_is_answered_with_those_there_are(ran: Path) -> None:
+    done = harness_batch(ran, "report", "out", "--format", "pdf")
     assert done.returncode == 2
-    assert "there are junit, markdown, json, github, text" in done.stderr
+    assert "there are junit, markdown, html, json" in done.stderr
 
 
 def test_what_init_says_comes_next_can_be_typed(ran: Path) -> None:

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from harness_batch.app.attempts import Mask, Models, cleared_up, next_attempt, refused
 from harness_batch.app.resume import ended_as
+from harness_batch.engine.admission import Admission
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.family import Child, Parent
@@ -29,7 +30,7 @@ from harness_batch.plan.choice import Wrong
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, Session
 from harness_batch.store.folder import RunFolder
-from harness_batch.tools.protocol import Tool
+from harness_batch.tools.protocol import Secrets, Tool
 
 
 @frozen(kw_only=True)
@@ -50,6 +51,9 @@ class ChildRuns:
     tools: Callable[[Item], tuple[Tool, ...]]
     write: Callable[[Path, bytes], None]
     mask: Mask
+    admission: Admission
+    secrets: Secrets
+    """The runner's; no output may hold one."""
 
     def agents(self, parent: Item) -> Mapping[str, str]:
         """See `ChildSessions`."""
@@ -141,9 +145,11 @@ class ChildRuns:
             date=self.date,
             platform=self.platform,
             outputs=place.outputs,
+            secrets=self.secrets,
             child_sessions=self,
             depth=child.session.depth,
             carryover=child.carryover,
+            admission=self.admission,
         )
 
 

@@ -10,6 +10,7 @@ import trio
 from attrs import define, evolve, field
 
 from harness_batch import __version__
+from harness_batch.app.admissions import Admissions
 from harness_batch.app.ci import ci_job
 from harness_batch.app.interrupts import GRACE_S, Interrupts
 from harness_batch.app.last_words import (
@@ -24,6 +25,7 @@ from harness_batch.app.last_words import (
 from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
+from harness_batch.app.prices import load_prices
 from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
@@ -78,10 +80,11 @@ class Execution:
         inputs: Inputs,
         options: RunOptions,
         folder: RunFolder,
+        *,
+        mask: Mask,
         interrupts: Interrupts,
     ) -> Self:
         """Open the journal, a new one or one that goes on. Raises: StorageError."""
-        mask = Mask(prepared.config.secrets)
         known = read_earlier(folder.journal) if folder.run_id() else Earlier()
         known.created.clear()
         run_id = known.run.run_id if known.run else _run_id(folder)
@@ -128,6 +131,7 @@ class Execution:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(projection.run)
             nursery.start_soon(watch, self.bus)
+            nursery.start_soon(load_prices, self.prepared)
             beside = trio.CancelScope()
             writing = partial(status.keep_writing, self.folder)
             nursery.start_soon(_beside, beside, deltas.keep_flushing, writing)
@@ -203,9 +207,11 @@ class Execution:
         sites: Sites,
         reuse: Reuse,
     ) -> Sessions:
+        config = self.prepared.config
         return Sessions(
             run_id=self.run.run_id,
-            config=self.prepared.config,
+            config=config,
+            admissions=Admissions(providers=config.providers, log=log, jobs=self.options.jobs),
             notes=self.prepared.notes,
             log=log,
             folder=self.folder,

@@ -17,6 +17,7 @@ from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
 from harness_batch.store.runs import find_run, find_session, holds_session
 from harness_batch_reports import junit, markdown, result_json, transcript
+from harness_batch_reports.html_run import html_page
 from harness_batch_reports.read import read_run, read_transcripts, with_files
 from harness_batch_reports.records import BatchReport, ReportError, Session
 
@@ -28,6 +29,8 @@ class Copies:
     dialect: str = "plain"
     junit: Path | None = None
     summary: Path | None = None
+    html: Path | None = None
+    sarif: Path | None = None
     project: Path | None = None
     """The checkout that paths in reports are relative to."""
 
@@ -45,29 +48,40 @@ def reported(folder: RunFolder) -> BatchReport:
 
 
 def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Mapping[str, Path]:
-    """junit.xml, summary.md and result.json; paths by what they are.
+    """junit.xml, summary.md, report.html and result.json; paths by what they are.
 
     Raises: StorageError.
     """
     xml = junit.render(report, copies.dialect, copies.project)
-    page = markdown.summary(report).encode()
+    summary = markdown.summary(report).encode()
+    page = html_of(folder, report)
     texts = {
         folder.junit: xml,
-        folder.summary: page,
+        folder.summary: summary,
+        folder.html: page,
         folder.result: result_json.as_text(result_json.result(report)).encode(),
     }
     for path, data in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, data)
-    for copy, data in ((copies.junit, xml), (copies.summary, page)):
+    for copy, data in ((copies.junit, xml), (copies.summary, summary), (copies.html, page)):
         if copy is not None:
             write_copy(copy, data)
     return {
         "junit": copies.junit or folder.junit,
         "summary": copies.summary or folder.summary,
+        "page": copies.html or folder.html,
         "result": folder.result,
         "database": folder.database,
     }
+
+
+def html_of(folder: RunFolder, report: BatchReport) -> bytes:
+    """The HTML page of the folder's run. Raises: UsageError."""
+    try:
+        return html_page(folder.database, report)
+    except ReportError as error:
+        raise UsageError(str(error)) from error
 
 
 def into_history(

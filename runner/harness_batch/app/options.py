@@ -70,6 +70,8 @@ class RunOptions:
     junit: Path | None = None
     dialect: Dialect = "plain"
     summary: Path | None = None
+    html: Path | None = None
+    sarif: Path | None = None
     events: Path | None = None
     max_cost: Decimal | None = None
     max_seconds: float | None = None

@@ -10,12 +10,14 @@ from attrs import evolve, frozen
 
 from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
+from harness_batch.app.preflight import preflight
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.app.shelves import Library
 from harness_batch.config.record import Config
 from harness_batch.engine.prompt import ProjectFile
 from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
 from harness_batch.messages import JsonObject
+from harness_batch.models.catalog import Catalog
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.lint import lint, unknown_permission
 from harness_batch.plan.build import build_plan
@@ -63,11 +65,17 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
         cli=cli,
         default_rules=DEFAULT_RULES,
         files=GitFiles(repositories),
+        models=Catalog(),
     )
-    child_items = ChildItems(chooser=Chooser(config=config, agents={}, cli=cli))
+    chooser = Chooser(config=config, agents={}, cli=cli, known=Catalog())
+    child_items = ChildItems(chooser=chooser)
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
-    linted = (*_lint(plan.items), *child_faults(plan.items, child_items))
+    linted = (
+        *_lint(plan.items),
+        *child_faults(plan.items, child_items),
+        *preflight(plan.items, child_items, config),
+    )
     warnings = dict.fromkeys((*plan.warnings, *library.warnings, *linted))
     return Prepared(
         plan=evolve(plan, warnings=tuple(warnings)),

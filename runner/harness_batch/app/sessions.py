@@ -7,8 +7,10 @@ from pathlib import Path
 
 from attrs import Factory, evolve, frozen
 
+from harness_batch.app.admissions import Admissions
 from harness_batch.app.attempts import Models, cleared_up, next_attempt, refused
 from harness_batch.app.child_sessions import ChildRuns
+from harness_batch.app.prices import prices_of
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
@@ -25,6 +27,7 @@ from harness_batch.events import SessionCreated, SessionUpdated
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef
 from harness_batch.models.access import Keyring
+from harness_batch.models.catalog import with_known
 from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
@@ -38,6 +41,7 @@ from harness_batch.tools.protocol import Tool
 from harness_batch.tools.skill import SkillTool
 from harness_batch.tools.table import bundled_tools, final_output
 
+PROVIDER_UNAVAILABLE = "provider_unavailable"
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
 
 
@@ -60,12 +64,15 @@ class Sessions:
     date: str
     platform: str
     child_items: ChildItems
+    admissions: Admissions
     keyring: Keyring
     earlier: Mapping[str, Session] = Factory(dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
 
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""
+        if item.refusal is None and self.admissions.closed(item.models):
+            return self.skip(item, PROVIDER_UNAVAILABLE)
         session = self._created(item)
         attempt = next_attempt(session)
         if item.refusal is not None:
@@ -73,6 +80,7 @@ class Sessions:
         if item.key in self.refusals:
             told = self.refusals[item.key]
             return self._ended(session, refused(attempt, "sandbox", told, self.log))
+        await prices_of(item, self.config)
         try:
             models = self._connected(item)
         except UserError as error:
@@ -98,11 +106,12 @@ class Sessions:
             "max_failures": "--max-failures of the run was reached before its turn",
             "storage": "the disk refused to take more before its turn",
             "internal": "a bug in the runner ended the run before its turn",
+            PROVIDER_UNAVAILABLE: "its provider refused the key or had no credit, before its turn",
         }
         ended = evolve(
             session,
             status="skipped",
-            reason="not_admitted",
+            reason=PROVIDER_UNAVAILABLE if reason == PROVIDER_UNAVAILABLE else "not_admitted",
             detail=words.get(reason, reason),
             finished_at=timestamp(),
         )
@@ -142,7 +151,8 @@ class Sessions:
         )
 
     def _connect(self, ref: ModelRef) -> Model:
-        return connect(ref, self.config.providers[ref.provider], self.keyring)
+        settings = with_known(self.config.providers[ref.provider], ref.model)
+        return connect(ref, settings, self.keyring)
 
     def _shown(self, model: ModelRef) -> str:
         # A scripted model is a file; its folder is this machine's business.
@@ -169,7 +179,9 @@ class Sessions:
             date=self.date,
             platform=self.platform,
             outputs=place.outputs,
+            secrets=self.mask,
             child_sessions=self._child_runs(),
+            admission=self.admissions,
         )
         stop.begin(item.limits)
         first = AttemptRun(
@@ -206,6 +218,8 @@ class Sessions:
             tools=_tools,
             write=self._write,
             mask=self._mask_folder,
+            admission=self.admissions,
+            secrets=self.mask,
         )
 
     def _ended(self, session: Session, attempt: Attempt) -> Session:

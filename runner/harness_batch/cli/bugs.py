@@ -3,6 +3,7 @@
 import os
 import tempfile
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -12,10 +13,14 @@ TRACEBACK = "traceback.txt"
 
 
 class KeptIn:
-    """Keeps the traceback of a bug that passes in a run's folder, when there is one by then."""
+    """Keeps the traceback of a bug that passes in a run's folder, when there is one by then.
 
-    def __init__(self, folder: Path) -> None:
+    `mask` takes secrets out of it.
+    """
+
+    def __init__(self, folder: Path, mask: Callable[[str], str]) -> None:
         self._folder = folder
+        self._mask = mask
 
     def __enter__(self) -> None:
         """Nothing has happened yet."""
@@ -30,7 +35,7 @@ class KeptIn:
         if isinstance(error, Exception) and not isinstance(cause_of(error), HarnessError):
             try:
                 path = self._folder / TRACEBACK
-                path.write_text(_text(error), errors="backslashreplace")
+                path.write_text(self._mask(_text(error)), errors="backslashreplace")
             except OSError:
                 return  # `told` finds another place
             error.add_note(f"traceback in {path}")

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness_batch.errors import Unsupported, UsageError
+from harness_batch.errors import UsageError
 
 if TYPE_CHECKING:
+    from harness_batch.store.folder import RunFolder
     from harness_batch_reports.records import BatchReport
 
-FORMATS = ("junit", "markdown", "json", "github", "text")
+FORMATS = ("junit", "markdown", "html", "json", "github", "text")
 
 
 @click.command()
@@ -39,7 +40,7 @@ FORMATS = ("junit", "markdown", "json", "github", "text")
 )
 def command(run: str, formats: str, dialect: str, out: Path | None) -> None:
     """Report RUN again: an id, a folder, or `last`."""
-    from harness_batch.app.finish import reported
+    from harness_batch.app.finish import ensured, reported
     from harness_batch.app.places import harness_of
     from harness_batch.store.disk import write_copy
     from harness_batch.store.runs import find_run
@@ -48,14 +49,11 @@ def command(run: str, formats: str, dialect: str, out: Path | None) -> None:
     if not names:
         raise UsageError(f"--format: names no format; there are {', '.join(FORMATS)}")
     for name in names:
-        if name in ("html", "sarif"):
-            told = f"--format {name} is not supported by this version"
-            raise Unsupported(f"{told}; there are {', '.join(FORMATS)}")
         if name not in FORMATS:
             raise UsageError(f"--format {name}: unknown; there are {', '.join(FORMATS)}")
-    folder = find_run(run, harness_of(Path.cwd()))
+    folder = ensured(find_run(run, harness_of(Path.cwd())))
     report = reported(folder)
-    texts = {name: _text(name, report, dialect) for name in names}
+    texts = {name: _text(name, folder, report, dialect) for name in names}
     if out is None and len(texts) == 1:
         click.echo(next(iter(texts.values())), nl=False)
         return
@@ -69,13 +67,15 @@ def command(run: str, formats: str, dialect: str, out: Path | None) -> None:
 _FILES = {
     "junit": "junit.xml",
     "markdown": "summary.md",
+    "html": "report.html",
     "json": "result.json",
     "github": "annotations.txt",
     "text": "summary.txt",
 }
 
 
-def _text(name: str, report: "BatchReport", dialect: str) -> str | bytes:
+def _text(name: str, folder: "RunFolder", report: "BatchReport", dialect: str) -> str | bytes:
+    from harness_batch.app.finish import html_of
     from harness_batch_reports import console, github, junit, markdown, result_json
 
     match name:
@@ -83,6 +83,8 @@ def _text(name: str, report: "BatchReport", dialect: str) -> str | bytes:
             return junit.render(report, dialect, Path.cwd())
         case "markdown":
             return markdown.summary(report)
+        case "html":
+            return html_of(folder, report)
         case "json":
             return result_json.as_text(result_json.result(report))
         case "github":

@@ -11,6 +11,7 @@ import click
 import trio
 
 from harness_batch.app.options import Inputs, RunOptions
+from harness_batch.app.own_secrets import guarded
 from harness_batch.app.places import history_of, run_folder
 from harness_batch.app.prepare import prepare
 from harness_batch.app.prices import require_prices
@@ -18,16 +19,20 @@ from harness_batch.app.run import Finished, execute
 from harness_batch.app.sharding import share
 from harness_batch.cli.bugs import KeptIn
 from harness_batch.cli.progress import event_file, watcher
-from harness_batch.cli.streams import tell
+from harness_batch.cli.streams import mask_streams, tell
 from harness_batch.config.record import Config
 from harness_batch.plan.shards import shard_of
 from harness_batch.store.journal import Follower
+from harness_batch.store.masking import Mask
 
 
 def run(
     inputs: Inputs, config: Config, options: RunOptions, *, progress: str, as_json: bool
 ) -> int:
     """Run it all; the exit code. Raises: HarnessError, maybe in a group."""
+    inputs, config = guarded(inputs, config)
+    mask = Mask(config.secrets)
+    mask_streams(mask.in_bytes)
     prepared = prepare(inputs, config)
     require_prices(prepared, options)
     history = history_of(options.db, inputs.cwd)
@@ -41,9 +46,6 @@ def run(
     if not prepared.plan.items:
         tell("harness-batch: the plan is empty: no item to run")
     on_stdout = str(options.events) == "-"
-    followers: tuple[Follower, ...] = ()
-    if options.events is not None and not on_stdout:
-        followers = (event_file(options.events, inputs.cwd),)
     work = partial(
         execute,
         prepared,
@@ -51,17 +53,25 @@ def run(
         options,
         folder=folder,
         history=history,
+        mask=mask,
         watch=watcher(progress, len(prepared.plan.items), events_on_stdout=on_stdout),
-        followers=followers,
+        followers=_copies(options, inputs.cwd),
     )
     gc.freeze()  # what the imports left is here to stay: no collection needs to look at it
     gc.enable()
-    with KeptIn(folder.path):
+    with KeptIn(folder.path, mask):
         finished = trio.run(work)
     for text in finished.trouble:
         tell(f"harness-batch: {text}")
     _print(finished, options, as_json=as_json)
     return finished.exit_code
+
+
+def _copies(options: RunOptions, cwd: Path) -> tuple[Follower, ...]:
+    """Who gets every event beside the journal: the file of `--events`. Raises: UsageError."""
+    if options.events is None or str(options.events) == "-":
+        return ()
+    return (event_file(options.events, cwd),)
 
 
 def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:

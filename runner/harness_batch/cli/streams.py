@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -22,12 +23,18 @@ class Outlet(io.FileIO):
 
     trouble: OSError | None = None
     """The first failure."""
+    mask: Callable[[bytes], bytes] | None = None
+    """Takes secrets out of what is written."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
         """Write, or swallow. Returns how much was taken."""
         if self.trouble is None:
             try:
-                return super().write(data)
+                if self.mask is None:
+                    return super().write(data)
+                left = memoryview(self.mask(bytes(data)))
+                while left:
+                    left = left[super().write(left) :]
             except OSError as error:
                 self.trouble = error
         return memoryview(data).nbytes
@@ -47,6 +54,15 @@ def open_streams() -> Outlet:
     outlets = (Outlet(1, "wb", closefd=False), Outlet(2, "wb", closefd=False))
     sys.stdout, sys.stderr = map(_text, outlets)
     return outlets[0]
+
+
+def mask_streams(mask: Callable[[bytes], bytes]) -> None:
+    """From now on nothing leaves through stdout or stderr unmasked."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+        outlet = getattr(stream.buffer, "raw", None)
+        if isinstance(outlet, Outlet):
+            outlet.mask = mask
 
 
 def code_of(outlet: Outlet, code: int) -> int:

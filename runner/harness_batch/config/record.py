@@ -1,10 +1,11 @@
 """The configuration after the door: merged, checked, frozen."""
 
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from attrs import Factory, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from harness_batch.errors import Fault
 from harness_batch.limits import Limits
@@ -13,16 +14,75 @@ from harness_batch.rules import Rule
 
 
 @frozen(kw_only=True)
-class Prices:
+class Rates:
     """US dollars per million tokens; None is unknown."""
 
     input: Decimal | None = None
     output: Decimal | None = None
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+    """Into the cache of 5 minutes."""
     cache_write_1h: Decimal | None = None
+
+
+@frozen(kw_only=True)
+class Tier(Rates):
+    """What all tokens of a request cost whose input, cache included, is longer than `above`."""
+
+    above: int
+
+
+@frozen(kw_only=True)
+class Prices(Rates):
+    """What a model costs, with where that is known from."""
+
+    tiers: tuple[Tier, ...] = ()
+    """By ascending `above`."""
     source: Literal["config", "catalog"] = "config"
     version: str | None = None
+    """Names these very figures: another version may have others for the same model."""
+    valid_from: date | None = None
+    """None: always, as far as is known."""
+
+    def of(self, input_tokens: int) -> Rates:
+        """The rates of a request with so many tokens of input, cache included."""
+        found: Rates = self
+        for tier in self.tiers:
+            if input_tokens > tier.above:
+                found = tier
+        return found
+
+
+@frozen(kw_only=True)
+class PricePeriod:
+    """Prices that hold from a day on, or at certain hours of each day (UTC)."""
+
+    prices: Prices
+    since: date | None = None
+    hours: tuple[time, time] | None = None
+    """From the first to just before the second; the night when the second is the earlier."""
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether these prices are valid at a moment that knows its time zone."""
+        utc = moment.astimezone(UTC)
+        if self.since is not None and utc.date() < self.since:
+            return False
+        if self.hours is None:
+            return True
+        begin, end = self.hours
+        now = utc.time()
+        return begin <= now < end if begin <= end else now >= begin or now < end
+
+
+@frozen(kw_only=True)
+class Abilities:
+    """What a model takes and can do; None is unknown."""
+
+    tools: bool | None = None
+    images: bool | None = None
+    reasoning: bool | None = None
+    temperature: bool | None = None
+    """It takes a temperature; many that reason refuse a request that has one."""
 
 
 @frozen(kw_only=True)
@@ -34,6 +94,20 @@ class ModelInfo:
     output: int | None = None
     """The most tokens of one reply."""
     prices: Prices | None = None
+    """Where no period holds."""
+    periods: tuple[PricePeriod, ...] = ()
+    """Of those that hold the last one counts."""
+    abilities: Abilities = Abilities()
+
+    def at(self, moment: datetime) -> "ModelInfo":
+        """The same with the prices of that moment, a time with its zone."""
+        if not self.periods:
+            return self
+        prices = self.prices
+        for period in self.periods:
+            if period.holds(moment):
+                prices = period.prices
+        return evolve(self, prices=prices, periods=())
 
 
 @frozen(kw_only=True)
@@ -66,6 +140,12 @@ class ProviderSettings:
     """The environment variable that the configuration's `api_key` names."""
     key_origin: KeyOrigin = KeyOrigin()
     headers: dict[str, str] = field(factory=dict, repr=False)
+    github_url: str | None = None
+    """Of `copilot`: where the login is, else https://github.com."""
+    github_api_url: str | None = None
+    """Of `copilot`: where tokens are exchanged, else `api.` before the host of `github_url`."""
+    github_client_id: str | None = None
+    """Of `copilot`: the OAuth client that logs in."""
     models: dict[str, ModelInfo] = Factory(dict)
     connect_timeout: float = 10.0
     first_byte_timeout: float = 120.0
@@ -92,7 +172,7 @@ class Config:
     """All sources merged. Only the user's own files can set what the repository's may not."""
 
     providers: dict[str, ProviderSettings] = Factory(dict)
-    """By name; `anthropic`, `openai` and `scripted` are there unless redefined."""
+    """By name; the built-in ones are there unless redefined."""
     model: str | None = None
     small_model: str | None = None
     grants: dict[str, tuple[str, ...]] | None = None

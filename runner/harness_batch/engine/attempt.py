@@ -16,6 +16,7 @@ from harness_batch.engine.conversation import Agenda, carry_on, converse
 from harness_batch.engine.endings import Answered, Broke, Ending, Stopped
 from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.engine.loop import Loop
+from harness_batch.engine.quarantine import LEAK, QUARANTINED_PATCH, leaks, withheld
 from harness_batch.engine.retries import Ended, used_up
 from harness_batch.engine.site import Change, Site
 from harness_batch.engine.spend import Spend
@@ -57,6 +58,8 @@ class AttemptRun:
     _waited: float = field(init=False)
     _expected: list[CheckResult] = field(factory=list)
     _change: Change = field(factory=lambda: Change(patch=None))
+    _leaked: list[str] = field(factory=list)
+    """Outputs in which a secret of the runner's was found."""
 
     def __attrs_post_init__(self) -> None:
         self._waited = self.spend.waited_s
@@ -77,11 +80,14 @@ class AttemptRun:
 
     def finish(self, ending: Ending) -> Attempt:
         """Judge it and write its end down. Raises: StorageError."""
+        if self.agenda.secrets.finds(_answer(ending).encode("utf-8", "replace")):
+            self._leaked.append("answer")
         verdict = judge(
             ending,
             (*self.checks, *self.retry_checks, *self._expected),
             patch_refused=self._change.refused,
             has_patch=self._change.patch is not None,
+            leaked=self._leaked,
         )
         return self._finished(verdict, ending)
 
@@ -131,8 +137,16 @@ class AttemptRun:
         patch = change.patch
         if patch is None:
             return
-        self.write(self.folder / "change.patch", patch)
-        row = Patch(
+        if leaks(patch, self.agenda.secrets):
+            self._leaked.append("patch")
+            change = evolve(change, applies=False, refused=f"{LEAK}; it was not kept")
+            self.write(self.folder / QUARANTINED_PATCH, withheld(patch))
+        else:
+            self.write(self.folder / "change.patch", patch)
+        self.log.emit(PatchWritten(self._patch_row(change, patch)))
+
+    def _patch_row(self, change: Change, patch: bytes) -> Patch:
+        return Patch(
             session_id=self.log.session_id,
             attempt_id=self.log.attempt_id,
             files=len(change.paths),
@@ -145,7 +159,6 @@ class AttemptRun:
             refused=change.refused,
             paths=list(change.paths),
         )
-        self.log.emit(PatchWritten(row))
 
     async def _check(self, site: Site, ending: Answered) -> Ending:
         with self.stop.scope() as scope:

@@ -5,6 +5,7 @@ from pathlib import Path
 from attrs import Factory, evolve, frozen
 
 from harness_batch.agents.record import Skill, Words
+from harness_batch.engine.admission import Admission, Unlimited
 from harness_batch.engine.children import Children
 from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
 from harness_batch.engine.compactor import Compactor
@@ -25,7 +26,7 @@ from harness_batch.models.protocol import Model, Only
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.item import Item
 from harness_batch.rules import Ask
-from harness_batch.tools.protocol import Tool, ToolContext
+from harness_batch.tools.protocol import NO_SECRETS, Secrets, Tool, ToolContext
 
 
 @frozen(kw_only=True)
@@ -45,6 +46,8 @@ class Agenda:
     platform: str
     outputs: Path
     """Folder for outputs that are too long for the model; exists."""
+    secrets: Secrets = NO_SECRETS
+    """The runner's; no output may hold one."""
     child_sessions: ChildSessions = Factory(NoChildren)
     depth: int = 0
     """0: an item's own session; more: a child."""
@@ -52,6 +55,8 @@ class Agenda:
     """Of earlier attempts whose conversation this one goes on with."""
     fallbacks: tuple[Model, ...] = ()
     """Models in place of one that fails before anything was said, in order."""
+    admission: Admission = Factory(Unlimited)
+    """Shares the providers out among sessions."""
 
 
 async def converse(
@@ -106,6 +111,7 @@ def _stepper(agenda: Agenda, runner: ToolRunner, stop: StopSignal, before: Loop 
         spend=runner.spend,
         stop=stop,
         temperature=_temperature(agenda.item),
+        admission=agenda.admission,
         last_choice=Only(FINAL_OUTPUT) if by_schema else "none",
     )
 
@@ -139,6 +145,7 @@ def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
         spend=stepper.spend,
         stop=stepper.stop,
         purpose="compaction",
+        admission=stepper.admission,
         most_output_tokens=SUMMARY_TOKENS,
     )
 
@@ -171,6 +178,7 @@ def _runner(
         cwd=site.workspace.cwd,
         launcher=site.launcher,
         outputs=agenda.outputs,
+        secrets=agenda.secrets,
         may=agenda.policy.allows,
         tmp=site.tmp,
         files=agenda.carryover.files,

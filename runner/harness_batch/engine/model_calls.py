@@ -1,19 +1,20 @@
 """Every request to a provider becomes a row: opened before it is sent, closed whatever its fate."""
 
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import trio
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
-from harness_batch.config.record import Prices
+from harness_batch.config.record import ModelInfo, Prices
 from harness_batch.engine.log import AttemptLog, timestamp
 from harness_batch.engine.spend import Allowance, Spend
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.errors import ProviderError
-from harness_batch.events import ModelCallClosed, ModelCallOpened
+from harness_batch.events import ModelCallClosed, ModelCallOpened, PricesUsed
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef, TokenUsage
-from harness_batch.models.pricing import cost
+from harness_batch.models.pricing import cost, price_rows
 from harness_batch.records import ModelCall, Purpose
 
 
@@ -23,6 +24,8 @@ class OpenCall:
 
     row: ModelCall
     allowance: Allowance
+    prices: Prices | None
+    """Those of the moment when it was sent."""
     size: int
     """Of the request, in bytes."""
     began: float
@@ -35,8 +38,15 @@ class ModelCalls:
     log: AttemptLog
     spend: Spend
     ref: ModelRef
-    prices: Prices | None
+    info: ModelInfo
+    """With the prices of all times."""
     purpose: Purpose = "step"
+    _told: set[str | None] = field(factory=set)
+    """Versions of prices that the journal has already."""
+
+    def info_now(self) -> ModelInfo:
+        """The model with the prices of this moment."""
+        return self.info.at(datetime.now(UTC))
 
     def open(self, message_id: str, allowance: Allowance, size: int, tries: int) -> OpenCall:
         """Write the intent down; only then may the request be sent."""
@@ -53,28 +63,46 @@ class ModelCalls:
             started_at=timestamp(),
         )
         self.log.emit(ModelCallOpened(row, allowance.tokens, str(allowance.usd)))
-        return OpenCall(row, allowance, size, trio.current_time())
+        return OpenCall(row, allowance, self.info_now().prices, size, trio.current_time())
 
     def close(
         self, call: OpenCall, parts: StreamParts, error: ProviderError | None
     ) -> Decimal | None:
         """Write the end down. Returns the cost in US dollars, None when it is unpriced."""
         usage = parts.finish.usage if parts.finish else None
-        usd = None if usage is None else cost(usage, self.prices)
-        settled = self._settle(call, parts, usage, usd, error)
-        row = _ended(call, parts, trio.current_time())
-        row = _with_usage(row, usage or _counted(parts), usd, self.prices)
+        row = _with_tokens(_ended(call, parts, trio.current_time()), usage or _counted(parts))
+        if usage is not None:
+            row = self._costed(row, usage, call.prices)
+        settled = self._settle(call, parts, usage, row.cost_usd, error)
         if error is not None:
             status = error.status or row.http_status
             row = evolve(row, error_kind=error.kind, error=str(error), http_status=status)
         self.log.emit(ModelCallClosed(row, str(settled)))
-        return usd
+        return row.cost_usd
+
+    def _costed(self, row: ModelCall, usage: TokenUsage, prices: Prices | None) -> ModelCall:
+        """Our own price first; the provider's word where we have none; else it is unpriced."""
+        usd = cost(usage, prices)
+        if usd is not None and prices is not None:
+            self._tell(prices)
+            return evolve(
+                row, cost_usd=usd, cost_source=prices.source, price_version=prices.version
+            )
+        if row.provider_cost_usd is not None:
+            return evolve(row, cost_usd=row.provider_cost_usd, cost_source="provider")
+        return row
+
+    def _tell(self, prices: Prices) -> None:
+        """Into the journal, once for each version, what the cost was computed with."""
+        if prices.version is None or prices.version in self._told:
+            return
+        self._told.add(prices.version)
+        self.log.emit(PricesUsed(list(price_rows(self.ref, prices))))
 
     def abort(self, call: OpenCall, parts: StreamParts) -> None:
         """The session was stopped under the call: it counts at its ceiling."""
         settled = self.spend.settle(call.allowance, None, None)
-        row = _ended(call, parts, trio.current_time())
-        row = _with_usage(row, _counted(parts), None, self.prices)
+        row = _with_tokens(_ended(call, parts, trio.current_time()), _counted(parts))
         row = evolve(row, error_kind="cancelled", error="the session was stopped under the call")
         self.log.emit(ModelCallClosed(row, str(settled)))
 
@@ -122,12 +150,9 @@ def _ended(call: OpenCall, parts: StreamParts, now: float) -> ModelCall:
     )
 
 
-def _with_usage(
-    row: ModelCall, usage: TokenUsage | None, usd: Decimal | None, prices: Prices | None
-) -> ModelCall:
+def _with_tokens(row: ModelCall, usage: TokenUsage | None) -> ModelCall:
     if usage is None:
         return row
-    priced = usd is not None and prices is not None
     return evolve(
         row,
         input_tokens=usage.input,
@@ -136,7 +161,4 @@ def _with_usage(
         cache_write_1h_tokens=usage.cache_write_1h,
         output_tokens=usage.output,
         reasoning_tokens=usage.reasoning,
-        cost_usd=usd,
-        cost_source=prices.source if priced and prices is not None else "unpriced",
-        price_version=prices.version if priced and prices is not None else None,
     )

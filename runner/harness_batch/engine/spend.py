@@ -14,7 +14,7 @@ from math import ceil
 
 from attrs import define, evolve, field, frozen
 
-from harness_batch.config.record import ModelInfo, Prices
+from harness_batch.config.record import ModelInfo, Prices, Rates
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.endings import Stopped
 from harness_batch.limits import DEFAULTS, Limits
@@ -192,11 +192,12 @@ class Spend:
     def _reserve(
         self, estimate: int, output: int, prices: Prices | None
     ) -> Allowance | Busy | Stopped:
-        if prices is None or prices.input is None or prices.output is None:
+        rates = prices.of(estimate) if prices is not None else Rates()
+        if rates.input is None or rates.output is None:
             return Allowance(output, estimate + output, Decimal(0))
         # We mark nothing for the dearer cache of an hour.
-        dearest = max(p for p in (prices.input, prices.cache_write) if p is not None)
-        wanted = _price(estimate, dearest, output, prices.output)
+        dearest = max(p for p in (rates.input, rates.cache_write) if p is not None)
+        wanted = _price(estimate, dearest, output, rates.output)
         if (busy := self.budget.held_up(wanted)) is not None:
             return Busy(busy)
         left = self.budget.left()
@@ -204,9 +205,9 @@ class Spend:
             self.budget.reserve(wanted)
             return Allowance(output, estimate + output, wanted)
         over = self._out_of_money()
-        fixed = _price(estimate, dearest, 0, prices.output)
-        output = 0 if not prices.output else int((left - fixed) * MILLION / prices.output)
-        usd = _price(estimate, dearest, output, prices.output)
+        fixed = _price(estimate, dearest, 0, rates.output)
+        output = 0 if not rates.output else int((left - fixed) * MILLION / rates.output)
+        usd = _price(estimate, dearest, output, rates.output)
         if output < LEAST_OUTPUT_TOKENS or not self.budget.reserve(usd):
             self.budget.refuse()
             return over

@@ -146,7 +146,8 @@ class ToolRunner:
         )
         result = await tool.run(valid, self.context, taken.call.call_id)
         size = len(result.output.encode("utf-8", "replace"))
-        output = shorten(result, self.context.outputs, taken.call.call_id)
+        kept = self.context
+        output = shorten(result, kept.outputs, taken.call.call_id, kept.secrets)
         self.window.add(fingerprint, output)
         if name == FINAL_OUTPUT and result.status == "completed":
             # A schema that is not of an object is wrapped for the wire; the answer is not.

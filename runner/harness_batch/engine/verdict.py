@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from harness_batch.engine.endings import Answered, Broke, Ending, Interrupted, Stopped
+from harness_batch.engine.quarantine import LEAK
 from harness_batch.records import AttemptErrorKind, CheckResult, Status
 
 
@@ -20,9 +21,17 @@ class Verdict:
 
 
 def judge(
-    ending: Ending, checks: Sequence[CheckResult], *, patch_refused: str | None, has_patch: bool
+    ending: Ending,
+    checks: Sequence[CheckResult],
+    *,
+    patch_refused: str | None,
+    has_patch: bool,
+    leaked: Sequence[str] = (),
 ) -> Verdict:
-    """The first thing that is wrong names the reason."""
+    """The first thing that is wrong names the reason; a secret in an output comes before all."""
+    if leaked:
+        told = f"{LEAK} ({', '.join(leaked)}); what it stood in was quarantined"
+        return Verdict("failed", "secret_leak", told, "policy")
     match ending:
         case Broke():
             return Verdict("errored", ending.reason, ending.detail, ending.kind, ending.retryable)

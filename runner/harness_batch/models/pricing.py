@@ -1,20 +1,25 @@
 """What a model call costs: tokens times prices, exact, or None where a price is unknown."""
 
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from typing import TypeVar
 
-from harness_batch.config.record import Prices
-from harness_batch.messages import TokenUsage
+from attrs import evolve, fields
+
+from harness_batch.config.record import Prices, Rates
+from harness_batch.messages import ModelRef, TokenUsage
+from harness_batch.records import Price
 
 PER = Decimal(1_000_000)
 """Prices are per million tokens."""
 
-FREE = Prices(
-    input=Decimal(0),
-    output=Decimal(0),
-    cache_read=Decimal(0),
-    cache_write=Decimal(0),
-    cache_write_1h=Decimal(0),
-)
+UNITS = tuple(rate.name for rate in fields(Rates))
+"""What is paid for, by the name of its rate."""
+
+R = TypeVar("R", bound=Rates)
+
+ZERO = Decimal(0)
+FREE = Prices(input=ZERO, output=ZERO, cache_read=ZERO, cache_write=ZERO, cache_write_1h=ZERO)
 """What scripted replies cost."""
 
 
@@ -22,20 +27,70 @@ def cost(usage: TokenUsage, prices: Prices | None) -> Decimal | None:
     """US dollars of one call. None when some of its tokens have no known price.
 
     `usage.input` is the total, so what the cache took or gave is subtracted first; reasoning is
-    part of `usage.output` already.
+    part of `usage.output` already. The total also decides the tier, for all tokens of the call.
     """
     if prices is None:
         return None
+    rates = prices.of(usage.input)
     written = usage.cache_write_5m + usage.cache_write_1h
-    total = Decimal(0)
+    total = ZERO
     for tokens, price in (
-        (max(0, usage.input - usage.cache_read - written), prices.input),
-        (usage.cache_read, prices.cache_read),
-        (usage.cache_write_5m, prices.cache_write),
-        (usage.cache_write_1h, prices.cache_write_1h),
-        (usage.output, prices.output),
+        (max(0, usage.input - usage.cache_read - written), rates.input),
+        (usage.cache_read, rates.cache_read),
+        (usage.cache_write_5m, rates.cache_write),
+        (usage.cache_write_1h, rates.cache_write_1h),
+        (usage.output, rates.output),
     ):
         if tokens and price is None:
             return None
-        total += tokens * (price or Decimal(0))
+        total += tokens * (price or ZERO)
     return total / PER
+
+
+def completed(prices: Prices) -> Prices:
+    """What costs nothing to send costs nothing to keep either: cache prices are shares of it."""
+    if prices.input != 0:
+        return prices
+    return laid_over(
+        prices,
+        evolve(prices, cache_read=ZERO, cache_write=ZERO, cache_write_1h=ZERO),
+    )
+
+
+def laid_over(said: Rates, below: R) -> R:
+    """`below` with every rate that `said` knows in place of its own."""
+    return evolve(
+        below,
+        input=_first(said.input, below.input),
+        output=_first(said.output, below.output),
+        cache_read=_first(said.cache_read, below.cache_read),
+        cache_write=_first(said.cache_write, below.cache_write),
+        cache_write_1h=_first(said.cache_write_1h, below.cache_write_1h),
+    )
+
+
+def _first(rate: Decimal | None, other: Decimal | None) -> Decimal | None:
+    return other if rate is None else rate
+
+
+def rates_of(rates: Rates) -> Mapping[str, Decimal | None]:
+    """Rate by unit; None is unknown."""
+    return {unit: getattr(rates, unit) for unit in UNITS}
+
+
+def price_rows(ref: ModelRef, prices: Prices) -> Iterator[Price]:
+    """What is known of them as rows of the database; a tier's units end in `>TOKENS`."""
+    groups: list[tuple[str, Rates]] = [("", prices)]
+    groups += [(f">{tier.above}", tier) for tier in prices.tiers]
+    since = f"{prices.valid_from.isoformat()}T00:00:00+00:00" if prices.valid_from else None
+    for mark, rates in groups:
+        for unit, usd in rates_of(rates).items():
+            if usd is not None:
+                yield Price(
+                    price_version=prices.version or "",
+                    provider=ref.provider,
+                    model=ref.model,
+                    unit=unit + mark,
+                    usd_per_mtok=usd,
+                    valid_from=since,
+                )

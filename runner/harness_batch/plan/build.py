@@ -25,6 +25,7 @@ from harness_batch.plan.inputs import (
 )
 from harness_batch.plan.item import Item, Plan
 from harness_batch.plan.keys import folder_names, item_key, repo_names
+from harness_batch.plan.known_models import CONFIGURED, KnownModels
 from harness_batch.plan.matrix import rows
 from harness_batch.plan.opening import Call, call_of
 from harness_batch.plan.select import select
@@ -47,6 +48,7 @@ def build_plan(
     cli: Overrides,
     default_rules: tuple[Rule, ...],
     files: RepoFiles,
+    models: KnownModels = CONFIGURED,
 ) -> Plan:
     """The items of all recipes, in the order given.
 
@@ -60,7 +62,7 @@ def build_plan(
         base: equipment(base) for base in dict.fromkeys(base for each in bases for base in each)
     }
     known = {name: agent for kit in kits.values() for name, agent in kit.agents.items()}
-    chooser = Chooser(config=config, agents=known, cli=cli)
+    chooser = Chooser(config=config, agents=known, cli=cli, known=models)
     check_overrides(chooser)
     _check_parameters(sources, cli)
     planning = _Planning(chooser, default_rules, files, kits, Digester(config))

@@ -12,6 +12,7 @@ from harness_batch.errors import UsageError
 from harness_batch.limits import Limits
 from harness_batch.messages import ModelRef
 from harness_batch.plan.inputs import Overrides
+from harness_batch.plan.known_models import CONFIGURED, KnownModels
 from harness_batch.recipe.record import Recipe
 from harness_batch.words import nearest
 
@@ -35,6 +36,7 @@ class Chooser:
     config: Config
     agents: Mapping[str, Agent]
     cli: Overrides
+    known: KnownModels = CONFIGURED
 
     def agent(self, recipe: Recipe, command: Command | None = None) -> Agent | Wrong:
         """The command line's, else the recipe's, else that of the command that it calls."""
@@ -96,11 +98,12 @@ class Chooser:
             if not file.is_file():
                 return Wrong(f"model `{text}`: there is no file {file}", "model")
             return ModelRef(ref.provider, str(file.resolve()))
-        listed = provider.models
-        if listed and not provider.configured_base_url and ref.model not in listed:
-            close = nearest(ref.model, listed)
+        if not self.known.has(provider, ref.model):
+            names = self.known.names(provider)
+            close = nearest(ref.model, names)
             told = f"unknown model `{ref.model}` of provider `{ref.provider}`{close}"
-            return Wrong(f"{told} (listed: {', '.join(listed)})", "model")
+            listed = ", ".join(provider.models) or "none; `harness-batch models` shows the catalog"
+            return Wrong(f"{told} (listed: {listed})", "model")
         return ref
 
     def _known(self) -> str:
@@ -128,9 +131,18 @@ class Chooser:
         else:
             return None
         for ref in models:
-            if not is_priced(ref, self.config):
+            if not self.is_priced(ref):
                 return Wrong(wants_prices(what, ref), key)
         return None
+
+    def is_priced(self, ref: ModelRef) -> bool:
+        """Whether it is known what the model's input and output cost, at any time."""
+        provider = self.config.providers[ref.provider]
+        if provider.type in FREE:
+            return True
+        info = self.known.info(provider, ref.model)
+        times = (info.prices, *(period.prices for period in info.periods))
+        return all(map(_covers_all, times))
 
     def refusal(self, models: tuple[ModelRef, ...], agent: Agent, recipe: Recipe) -> str | None:
         """Which model is not granted to agent or recipe; None when all are."""
@@ -148,13 +160,6 @@ class Chooser:
                 who = f"agent {agent.name!r} and recipe {recipe.name!r}"
                 return f"model {ref} is not granted to {who} (`grants` of the configuration)"
         return None
-
-
-def is_priced(ref: ModelRef, config: Config) -> bool:
-    """Whether it is known what the model's input and output cost."""
-    provider = config.providers[ref.provider]
-    info = provider.models.get(ref.model)
-    return provider.type in FREE or (info is not None and _covers_all(info.prices))
 
 
 def wants_prices(what: str, ref: ModelRef) -> str:

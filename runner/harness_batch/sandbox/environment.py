@@ -6,9 +6,10 @@ names. A glob never brings a variable whose name sounds like a secret; naming on
 What belongs to the runner or its CI step is never seen, whatever is named.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from urllib.parse import urlsplit
 
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -64,6 +65,10 @@ RUNNERS = (
 )
 """The runner's, its CI step's, or set here: never passed on, not even by name."""
 
+SHORTEST_VALUE = 12
+"""Characters of a secret that is known by its name only; `disabled` and `true` are none."""
+SHORTEST_PASSWORD = 6
+
 GIT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_EDITOR": "true",
@@ -99,6 +104,31 @@ def tool_environment(
         "TMPDIR": str(tmp),
         **GIT,
     }
+
+
+def secret_values(environ: Mapping[str, str]) -> Iterator[str]:
+    """The values of variables that sound like a secret, as far as they can be one.
+
+    Places of files and sockets are none, nor what is short enough to be a word; of a URL it is the
+    password.
+    """
+    for name, raw in environ.items():
+        value = raw.strip()
+        if not _matches(name.upper(), SECRET) or value.startswith(("/", "~", ".")):
+            continue
+        if "://" in value:
+            password = _password(value)
+            if len(password) >= SHORTEST_PASSWORD:
+                yield password
+        elif len(value) >= SHORTEST_VALUE:
+            yield value
+
+
+def _password(url: str) -> str:
+    try:
+        return urlsplit(url).password or ""
+    except ValueError:
+        return ""
 
 
 def _asked_for(name: str, allow: Sequence[str]) -> bool:

@@ -117,6 +117,16 @@ class RunFolder:
         return self.path / "summary.md"
 
     @property
+    def html(self) -> Path:
+        """The HTML report."""
+        return self.path / "report.html"
+
+    @property
+    def sarif(self) -> Path:
+        """What reviews found, when the run was one."""
+        return self.path / "report.sarif"
+
+    @property
     def result(self) -> Path:
         """The JSON report."""
         return self.path / "result.json"

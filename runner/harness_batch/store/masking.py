@@ -1,16 +1,18 @@
 """Known secret values never reach a file: every spelling of one is replaced before it is written.
 
-A spelling is the value itself, JSON-escaped (once, and twice: arguments inside arguments),
-URL-quoted, base64 at any alignment, hex, or reversed, on one line or broken over several (as
-`base64` and `xxd -p` print it). Values under 6 characters are left alone: they would be found
-everywhere.
+A spelling is the value itself, escaped for JSON (once, and twice: arguments inside arguments), HTML
+or a URL, base64 or base32 at any alignment, hex with or without marks, or reversed, on one line or
+broken over several (as `base64` and `xxd -p` print it). Values under 6 characters are left alone:
+they would be found everywhere. A part of a secret, or one packed or ciphered, is not found.
 """
 
 import base64
+import html
 import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from itertools import accumulate
 from types import UnionType
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -39,6 +41,8 @@ def _joined(text: str) -> str:
 
 
 Span: TypeAlias = tuple[int, int]
+_HEAD: Final = 4
+"""Characters by which most places of a text are told to begin no secret."""
 
 
 class Spellings:
@@ -46,7 +50,15 @@ class Spellings:
 
     def __init__(self, forms: tuple[str, ...]) -> None:
         self._forms = forms
-        self._pattern = re.compile("|".join(map(re.escape, forms)))
+        self._sorted = sorted(forms)
+        self._heads = frozenset(form[:_HEAD] for form in forms)
+        longest = max((len(form) - 1 for form in forms), default=0)
+        self._reach = longest + longest // 8  # room for line breaks
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Made when one is found: most runs never see their secrets."""
+        return re.compile("|".join(map(re.escape, self._forms)))
 
     def masked(self, text: str) -> str:
         """The text with each of them replaced; the text itself when there is none."""
@@ -61,8 +73,25 @@ class Spellings:
 
     def spans(self, text: str) -> list[Span]:
         """Where they stand."""
-        whole = [match.span() for match in self._pattern.finditer(text)] if self._forms else []
-        return whole + self._broken(text)
+        whole = self._pattern.finditer(text) if self._holds(text) else ()
+        return [match.span() for match in whole] + self._broken(text)
+
+    def open_end(self, text: str) -> int:
+        """Where the end begins that may grow into one of them; the text's length when none does."""
+        found = self.spans(text)
+        for start in range(max(0, len(text) - self._reach), len(text)):
+            head = _joined(text[start : start + 2 * _HEAD])[:_HEAD]
+            if len(head) == _HEAD and head not in self._heads:
+                continue
+            end = _joined(text[start:])
+            if end and self._begins(end) and not any(a < start < b for a, b in found):
+                return start
+        return len(text)
+
+    def _begins(self, end: str) -> bool:
+        """Whether it is the beginning of a longer form."""
+        at = bisect_right(self._sorted, end)
+        return at < len(self._sorted) and self._sorted[at].startswith(end)
 
     def stand_in(self, text: str) -> bool:
         """Whether one does."""
@@ -110,9 +139,6 @@ class Mask:
         # Threads may be masking outputs: each of these is whole at every moment.
         self._spellings = Spellings(forms)
         self._in_bytes = Spellings(tuple(binary))
-        self._beginnings = frozenset(form[:size] for form in forms for size in range(1, len(form)))
-        longest = max((len(form) - 1 for form in forms), default=0)
-        self._reach = longest + longest // 8  # room for line breaks
 
     def __call__(self, text: str) -> str:
         """The text with each spelling of a secret replaced; the text itself when there is none."""
@@ -127,17 +153,39 @@ class Mask:
         """Whether some spelling of a secret stands in the data."""
         return self._in_bytes.stand_in(data.decode("latin-1"))
 
+    def in_stream(self) -> "MaskedStream":
+        """As `in_bytes`, for data that comes piece by piece."""
+        return MaskedStream(lambda: self._in_bytes)
+
     def split(self, text: str) -> tuple[str, str]:
         """Streamed text: what may be let out, masked; and its end that may grow into a secret.
 
         The end is to be put before the text that comes next.
         """
-        found = self._spellings.spans(text)
-        for start in range(max(0, len(text) - self._reach), len(text)):
-            end = _joined(text[start:])
-            if end in self._beginnings and not any(a < start < b for a, b in found):
-                return self(text[:start]), text[start:]
-        return self(text), ""
+        at = self._spellings.open_end(text)
+        return self(text[:at]), text[at:]
+
+
+class MaskedStream:
+    """Bytes on their way to a file; what may be the beginning of a secret waits for the rest."""
+
+    def __init__(self, spellings: Callable[[], Spellings]) -> None:
+        self._spellings = spellings
+        """As they are known at the moment."""
+        self._held = ""
+
+    def let(self, data: bytes) -> bytes:
+        """More data; what of it may be written now."""
+        text = self._held + data.decode("latin-1")
+        spellings = self._spellings()
+        at = spellings.open_end(text)
+        self._held = text[at:]
+        return spellings.masked(text[:at]).encode("latin-1")
+
+    def rest(self) -> bytes:
+        """What waited, when nothing more comes."""
+        held, self._held = self._held, ""
+        return self._spellings().masked(held).encode("latin-1")
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -151,9 +199,14 @@ def _forms(secret: str) -> Iterator[str]:
     yield quote(data, safe="")
     yield quote(data)
     yield quote_plus(data)
-    yield data.hex()
-    yield data.hex().upper()
+    yield html.escape(secret)
+    for digits in (data.hex(), data.hex().upper()):
+        pairs = [digits[at : at + 2] for at in range(0, len(digits), 2)]
+        for mark in ("", "%", "\\x", "\\\\x"):
+            yield "".join(mark + pair for pair in pairs)
+        yield from (between.join(pairs) for between in (" ", ":"))
     yield from _base64_forms(data)
+    yield from _base32_forms(data)
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:
@@ -167,6 +220,16 @@ def _base64_forms(data: bytes) -> Iterator[str]:
         if len(core) >= SHORTEST_SECRET:
             yield core
             yield core.translate({ord("+"): "-", ord("/"): "_"})
+
+
+def _base32_forms(data: bytes) -> Iterator[str]:
+    """As of base64; in either case."""
+    for before in range(5):
+        text = base64.b32encode(b"\0" * before + data).decode().rstrip("=")
+        core = text[(before * 8 + 4) // 5 : (before + len(data)) * 8 // 5]
+        if len(core) >= SHORTEST_SECRET:
+            yield core
+            yield core.lower()
 
 
 # ---- every free text of a payload

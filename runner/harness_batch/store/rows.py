@@ -4,7 +4,7 @@ The same journal gives the same rows however it is cut into batches. A part beco
 whole, when its message or attempt ends, or when the journal does; never per delta.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -39,11 +39,13 @@ ATTEMPT: Final = "attempt"
 MESSAGE: Final = "message"
 PART: Final = "part"
 MODEL_CALL: Final = "model_call"
+PRICE: Final = "price"
 TOOL_CALL: Final = "tool_call"
 DECISION: Final = "permission_decision"
 CHECK: Final = "check_result"
 PATCH: Final = "patch"
 JOB: Final = "job"
+PROVIDER_LIMIT: Final = "provider_limit"
 NOTICE: Final = "notice"
 
 TABLES: Final = (
@@ -53,11 +55,13 @@ TABLES: Final = (
     MESSAGE,
     PART,
     MODEL_CALL,
+    PRICE,
     TOOL_CALL,
     DECISION,
     CHECK,
     PATCH,
     JOB,
+    PROVIDER_LIMIT,
     NOTICE,
 )
 """Every table that events fill."""
@@ -101,8 +105,6 @@ class Rows:
         """One more event, in the order of the journal."""
         self.reached[event.run_id] = event.seq
         match event.payload:
-            case events.RunStarted(run) | events.RunFinished(run):
-                self._put(RUN, run.run_id, run)
             case events.SessionCreated(session) | events.SessionUpdated(session):
                 self._put(SESSION, session.session_id, session)
             case events.SessionStarted(attempt):
@@ -133,8 +135,28 @@ class Rows:
                 self._put(PATCH, patch.attempt_id, patch)
             case events.JobUpdated(job):
                 self._put(JOB, job.job_id, job)
-            case events.Notice():
-                self._put(NOTICE, event.seq, _notice_row(event, event.payload))
+            case _:
+                self._take_of_run(event)
+
+    def _take_of_run(self, event: Event) -> None:
+        """Events that belong to no session, or to any."""
+        match event.payload:
+            case events.RunStarted(run) | events.RunFinished(run):
+                self._put(RUN, run.run_id, run)
+            case events.PricesUsed(prices):
+                self._put_prices(prices)
+            case events.ProviderLimitChanged(limit):
+                self._put(PROVIDER_LIMIT, event.seq, {**_columns(limit), **_of_run(event)})
+            case events.Notice(level, text):
+                told = {"session_id": event.session_id, "level": level, "text": text}
+                self._put(NOTICE, event.seq, {**_of_run(event), **told, "ts": event.ts})
+            case _:
+                raise AssertionError(event.payload)
+
+    def _put_prices(self, prices: Iterable[records.Price]) -> None:
+        for price in prices:
+            key = (price.price_version, price.provider, price.model, price.unit)
+            self._put(PRICE, key, price)
 
     def _put(self, table: str, key: object, row: Row | AttrsInstance) -> None:
         """`key` is unique in the journal of one run; a later row takes the place of an earlier."""
@@ -199,11 +221,13 @@ _COLUMNS: Final[Mapping[type, tuple[tuple[str, str], ...]]] = MappingProxyType(
             records.Attempt,
             Message,
             records.ModelCall,
+            records.Price,
             records.ToolCall,
             records.PermissionDecision,
             records.CheckResult,
             records.Patch,
             records.Job,
+            records.ProviderLimit,
         )
     }
 )
@@ -226,12 +250,5 @@ def _part_row(part: Part) -> Row:
     }
 
 
-def _notice_row(event: Event, notice: events.Notice) -> Row:
-    return {
-        "run_id": event.run_id,
-        "session_id": event.session_id,
-        "level": notice.level,
-        "text": notice.text,
-        "ts": event.ts,
-        "seq": event.seq,
-    }
+def _of_run(event: Event) -> Row:
+    return {"run_id": event.run_id, "seq": event.seq}

@@ -79,7 +79,8 @@ class BashTool:
         if shell is None:
             return Refused("there is no bash on this host.").result()
         timeout = arguments.get("timeout", BASH_TIMEOUT_SECONDS)
-        capture = Capture(context.outputs / f"{safe_name(call_id)}.txt")
+        file = context.outputs / f"{safe_name(call_id)}.txt"
+        capture = Capture(file, context.secrets.in_stream())
         command = Command(
             argv=(shell, "--noprofile", "--norc", "-c", arguments["command"]),
             cwd=folder.path,

@@ -1,8 +1,8 @@
 r"""A command's output in bounded memory, whatever it prints: the tail here, all of it in a file.
 
-The file is begun when the output outgrows the memory, holds the bytes as they came, and stops at
-`MAX_FILE`. For the model odd bytes become \xNN, colours and cursor movements go, and a progress
-bar that overwrites its line shows its last state.
+The file is begun when the output outgrows the memory, holds the bytes as they came but for the
+runner's secrets, and stops at `MAX_FILE`. For the model odd bytes become \xNN, colours and cursor
+movements go, and a progress bar that overwrites its line shows its last state.
 """
 
 import re
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from attrs import define, field
+
+from harness_batch.tools.protocol import NO_SECRETS, SecretStream
 
 MAX_MEMORY = 256 * 1024
 """Bytes of the tail that are kept."""
@@ -32,6 +34,8 @@ class Capture:
 
     file: Path
     """Where the whole output goes once it is too long for memory."""
+    secrets: SecretStream = NO_SECRETS
+    """Takes them out of what is written, before it is: not even a kill leaves one in the file."""
     total: int = 0
     """Bytes that came."""
     whole: Path | None = None
@@ -56,6 +60,8 @@ class Capture:
         """No more output comes."""
         if self._sink is not None:
             try:
+                if not self.trouble:  # cut off, what waits may be most of a secret
+                    self._sink.write(self.secrets.rest())
                 self._sink.close()
             except OSError as error:
                 self.trouble = f"the file could not be written: {error.strerror}"
@@ -80,7 +86,7 @@ class Capture:
         assert self._sink is not None
         room = MAX_FILE - (self.total if already is None else already)
         try:
-            self._sink.write(chunk[:room])
+            self._sink.write(self.secrets.let(chunk[:room]))
             if len(chunk) > room:
                 self.trouble = f"the file holds only the first {MAX_FILE} bytes"
         except OSError as error:

@@ -33,6 +33,63 @@ class SessionFiles:
     seen: dict[Path, str] = Factory(dict)
 
 
+class SecretStream(Protocol):
+    """Bytes on their way to a file, piece by piece; what may begin a secret waits for the rest."""
+
+    def let(self, data: bytes) -> bytes:
+        """More data; what of it may be written now."""
+        ...
+
+    def rest(self) -> bytes:
+        """What waited, when nothing more comes."""
+        ...
+
+
+class Secrets(Protocol):
+    """Takes the runner's secrets out of what tools write down."""
+
+    def in_bytes(self, data: bytes) -> bytes:
+        """The data without them."""
+        ...
+
+    def in_stream(self) -> SecretStream:
+        """As `in_bytes`, for data that comes piece by piece."""
+        ...
+
+    def finds(self, data: bytes) -> bool:
+        """Whether one stands in the data."""
+        ...
+
+
+@frozen
+class NoSecrets:
+    """`Secrets` and `SecretStream` where none are known."""
+
+    def in_bytes(self, data: bytes) -> bytes:
+        """As it is."""
+        return data
+
+    def in_stream(self) -> SecretStream:
+        """Everything at once."""
+        return self
+
+    def let(self, data: bytes) -> bytes:
+        """All of it."""
+        return data
+
+    def rest(self) -> bytes:
+        """Nothing waited."""
+        return b""
+
+    def finds(self, data: bytes) -> bool:
+        """Never."""
+        del data
+        return False
+
+
+NO_SECRETS = NoSecrets()
+
+
 @frozen(kw_only=True)
 class ToolContext:
     """The session a tool works for. One object for all its calls."""
@@ -46,6 +103,8 @@ class ToolContext:
     """Folder of the run for whole outputs that were too long; exists."""
     may: Callable[[Ask], bool]
     """What the rules say to an ask beside the call's own (grep leaves out unreadable files)."""
+    secrets: Secrets = NO_SECRETS
+    """What must not be written into `outputs`."""
     tmp: Path | None = None
     """The session's private temporary folder, as its commands see it in TMPDIR."""
     files: SessionFiles = Factory(SessionFiles)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness_batch.tools.protocol import ToolResult
+from harness_batch.tools.protocol import NO_SECRETS, Secrets, ToolResult
 
 MAX_LINES = 2000
 """Lines of what the model reads, notice included."""
@@ -22,8 +22,10 @@ _WORTH_CUTTING = 1000
 """Bytes of a line, or of the room left, from which half a line is better than none."""
 
 
-def shorten(result: ToolResult, outputs: Path, call_id: str) -> str:
+def shorten(result: ToolResult, outputs: Path, call_id: str, secrets: Secrets = NO_SECRETS) -> str:
     """The output for the model. Writes `outputs/<call_id>.txt` when something is left out.
+
+    The file is without `secrets`; the model is given what the tool said.
 
     Blocks on the disk when it writes. Never raises: where the file cannot be written, the
     notice says so.
@@ -33,7 +35,7 @@ def shorten(result: ToolResult, outputs: Path, call_id: str) -> str:
         return text
     where = f"the whole output is in {result.whole}"
     if result.whole is None:
-        where = _kept(text, outputs / f"{safe_name(call_id)}.txt")
+        where = _kept(text, outputs / f"{safe_name(call_id)}.txt", secrets)
     kept = _ends(text, result.keep)
     size = result.metadata.get("output_bytes", len(text.encode()))
     side = "beginning" if result.keep == "tail" else "rest"
@@ -93,9 +95,9 @@ def _fits(text: str, lines: int, size: int) -> bool:
     return len(text.encode()) <= size and text.count("\n") + (not text.endswith("\n")) <= lines
 
 
-def _kept(text: str, file: Path) -> str:
+def _kept(text: str, file: Path, secrets: Secrets) -> str:
     try:
-        file.write_text(text, encoding="utf-8", newline="")
+        file.write_bytes(secrets.in_bytes(text.encode()))
     except OSError as error:
         return f"the whole output could not be kept: {error.strerror}"
     return f"the whole output is in {file}"

@@ -1,6 +1,7 @@
 """Secrets that must not reach a file."""
 
 import base64
+import html
 import json
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
@@ -31,6 +32,12 @@ MASK = Mask((SECRET, "short", "plain-secret-1"))
         quote(SECRET, safe=""),
         quote_plus(SECRET),
         SECRET.encode().hex(),
+        SECRET.encode().hex().upper(),
+        SECRET.encode().hex(" "),
+        SECRET.encode().hex(":"),
+        html.escape(SECRET),
+        "".join(f"%{byte:02X}" for byte in SECRET.encode()),
+        "".join(f"\\x{byte:02x}" for byte in SECRET.encode()),
     ],
 )
 def test_each_spelling_is_replaced(spelling: str) -> None:
@@ -42,6 +49,23 @@ def test_base64_is_found_at_any_place_of_a_text(before: bytes, after: bytes) -> 
     data = before + b"plain-secret-1" + after
     assert MASKED in MASK(base64.b64encode(data).decode())
     assert MASKED in MASK(base64.urlsafe_b64encode(data).decode())
+
+
+@given(st.binary(max_size=7), st.binary(max_size=7))
+def test_base32_is_found_at_any_place_of_a_text(before: bytes, after: bytes) -> None:
+    text = base64.b32encode(before + b"plain-secret-1" + after).decode()
+    assert MASKED in MASK(text)
+    assert MASKED in MASK(text.lower())
+
+
+@given(st.binary(max_size=99), st.integers(1, 40))
+def test_a_file_written_in_pieces_is_masked_like_one_written_at_once(
+    around: bytes, size: int
+) -> None:
+    data = around + b"plain-secret-1" + around + base64.b64encode(b"plain-secret-1")
+    stream = MASK.in_stream()
+    pieces = [stream.let(data[at : at + size]) for at in range(0, len(data), size)]
+    assert b"".join([*pieces, stream.rest()]) == MASK.in_bytes(data)
 
 
 LONG = "".join(f"key-{n:02}." for n in range(16))
