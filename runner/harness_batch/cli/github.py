@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from harness_batch.cli.streams import tell
 from harness_batch.errors import UsageError
 
 if TYPE_CHECKING:
+    from harness_batch.app.proposals import Wishes
     from harness_batch.store.folder import RunFolder
     from harness_batch_reports.records import BatchReport
 
@@ -110,18 +111,7 @@ def comment(run_folder: Path) -> None:
     help="Paths that a patch may touch; repeatable.  [default: all that is not protected]",
 )
 @click.pass_context
-def propose(
-    ctx: click.Context,
-    /,
-    *,
-    run_folder: Path,
-    repo: Path,
-    base: str | None,
-    branch_prefix: str,
-    labels: tuple[str, ...],
-    draft: bool,
-    allow: tuple[str, ...],
-) -> None:
+def propose(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # click's own
     """Open a pull request for each patch of RUN (a folder) whose session passed.
 
     The patch is checked again: hash, base, size, protected paths, duplicates. The branch of an
@@ -131,29 +121,22 @@ def propose(
     import trio
 
     from harness_batch.app.github_job import read_trigger
-    from harness_batch.app.proposals import Publisher, Wishes, remote_of
+    from harness_batch.app.proposals import Publisher, remote_of
     from harness_batch.github.api import Api
-    from harness_batch.recipe.record import PatchRules
     from harness_batch.workspace.repository import discover
     from harness_batch_reports.hostile import one_line
 
-    against = base or read_trigger(os.environ).default_branch
+    against = values["base"] or read_trigger(os.environ).default_branch
     if against is None:
         raise UsageError("the event names no default branch; say --base BRANCH")
-    folder, report = _reported(run_folder)
+    folder, report = _reported(values["run_folder"])
     publisher = Publisher(
         folder=folder,
         report=report,
-        repository=discover(repo.absolute()),
+        repository=discover(values["repo"].absolute()),
         remote=remote_of(os.environ),
         api=Api.of(os.environ),
-        wishes=Wishes(
-            base=against,
-            prefix=branch_prefix,
-            labels=labels,
-            draft=draft,
-            rules=PatchRules(allow=allow),
-        ),
+        wishes=_wishes(against, values),
     )
     proposed = trio.run(publisher.all)
     for one in proposed:
@@ -161,6 +144,19 @@ def propose(
     if not proposed:
         click.echo("nothing to propose: no session passed with a patch")
     ctx.exit(1 if any(one.state == "refused" for one in proposed) else 0)
+
+
+def _wishes(base: str, values: dict[str, Any]) -> "Wishes":
+    from harness_batch.app.proposals import Wishes
+    from harness_batch.recipe.record import PatchRules
+
+    return Wishes(
+        base=base,
+        prefix=values["branch_prefix"],
+        labels=values["labels"],
+        draft=values["draft"],
+        rules=PatchRules(allow=values["allow"]),
+    )
 
 
 _ROOM = 200

@@ -27,6 +27,7 @@ COMMANDS = {
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",
     "github": "run, comment and propose in jobs of GitHub Actions",
+    "models": "list models with their limits, abilities and prices",
     "doctor": "say what this host can enforce, and what is missing",
     "init": "write a starter recipe, or make the sample repository",
 }
