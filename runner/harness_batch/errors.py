@@ -11,7 +11,9 @@ HarnessError
 │   └── StorageError          disk or database
 ├── ProviderError             the model provider's: the session is `errored`, kind provider
 │   ├── RateLimited           429; carries the wait that the server asked for
-│   ├── Unavailable           5xx, 529, "overloaded"
+│   ├── Unavailable           5xx
+│   │   └── Overloaded        529, "overloaded": too much is asked of the provider
+│   ├── ProviderClosed        we ask it no more: its circuit is open
 │   ├── NetworkFailure        connection refused, cut or lost
 │   ├── ProviderTimeout       no connection, first byte or event in time
 │   ├── AuthFailed            401, 403, a missing key
@@ -143,10 +145,20 @@ class RateLimited(ProviderError):
 
 
 class Unavailable(ProviderError):
-    """5xx, 529, "overloaded"."""
+    """5xx."""
 
     kind = "unavailable"
     retryable = True
+
+
+class Overloaded(Unavailable):
+    """529, "overloaded": too much is asked of the provider, by everybody or by us."""
+
+
+class ProviderClosed(ProviderError):
+    """The provider is asked no more, as waiting does not mend its last errors. Nothing was sent."""
+
+    kind = "unavailable"
 
 
 class NetworkFailure(ProviderError):

@@ -260,6 +260,8 @@ class _Connection:
             headers["content-length"] = str(sum(map(len, pieces)))
         lasting = delivery.keep_alive and delivery.framing != "close"
         headers["connection"] = "keep-alive" if lasting else "close"
+        headers.update(delivery.headers)
+        await trio.sleep(delivery.first_byte)
         await self.stream.send_all(_head(200, headers))
         limit = delivery.cut_after if delivery.cut_after is not None else delivery.silent_after
         sent = 0

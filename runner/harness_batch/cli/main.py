@@ -27,6 +27,7 @@ COMMANDS = {
     "schema": "print the JSON Schema of recipe, config, agent or result",
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",
+    "models": "list models with their limits, abilities and prices",
     "doctor": "say what this host can enforce, and what is missing",
     "init": "write a starter recipe, or make the sample repository",
 }

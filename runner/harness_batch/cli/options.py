@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import click
 from attrs import fields
 
-from harness_batch.app.options import Inputs
+from harness_batch.app.options import ConfigSources, Inputs
 from harness_batch.errors import UsageError
 from harness_batch.limits import Limits, duration_seconds
 
@@ -153,6 +153,17 @@ def config_options(command: Function) -> Function:
     for decorator in reversed(decorators):
         command = decorator(command)
     return command
+
+
+def sources_of(config: Path | None, trust_repo: bool, repo_config: bool) -> ConfigSources:
+    """The record of `config_options`."""
+    return ConfigSources(
+        cwd=Path.cwd(),
+        environ=dict(os.environ),
+        explicit=config,
+        trust_repo=trust_repo,
+        repo_config=repo_config,
+    )
 
 
 def inputs_of(values: Mapping[str, Any], rules: Rules) -> Inputs:

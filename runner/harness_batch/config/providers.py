@@ -85,6 +85,9 @@ def provider_faults(providers: Tree, documents: Iterable[Document]) -> Iterable[
             told = f"provider {name!r} needs 'type' (anthropic, openai-chat, openai-responses, ...)"
             yield _fault(sources, name, "type", told)
             continue
+        for key in ("github_url", "github_api_url"):
+            if tree.get(key) is not None and not _is_web_address(tree[key]):
+                yield _fault(sources, name, key, f"provider {name!r}: {key} must be a web address")
         url = tree.get("base_url")
         if url is None and tree["type"] in {"anthropic", "openai-chat", "openai-responses"}:
             yield _fault(sources, name, "base_url", f"provider {name!r} needs 'base_url'")
