@@ -24,6 +24,10 @@ OWN_VARIABLES = {
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
 
 
+_LOOKS_MADE_UP = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[!-~]{20,}")
+"""The value of a header that is nobody's word: better masked than recorded."""
+
+
 def built_in(environ: Mapping[str, str]) -> Tree:
     """Those that need no configuration, with the base URLs of the environment."""
     return {
@@ -140,7 +144,7 @@ def secret_values(providers: Mapping[str, ProviderSettings]) -> Iterable[str]:
         if provider.api_key:
             yield provider.api_key
         for header, value in provider.headers.items():
-            if _SECRET_HEADER.search(header) and value:
+            if value and (_SECRET_HEADER.search(header) or _LOOKS_MADE_UP.fullmatch(value)):
                 yield value
                 yield from (word for word in value.split()[1:2] if word)
         if provider.base_url and (password := urlsplit(provider.base_url).password):
