@@ -25,7 +25,7 @@ from wire import Call, Reply, Say, Seen, Usage, serve
 from wire.script import Script
 from wire.server import Chooser
 
-Form = Literal["anthropic", "openai-chat"]
+Form = Literal["anthropic", "openai-chat", "openai-responses"]
 FORMS: tuple[Form, ...] = ("anthropic", "openai-chat")
 Json = dict[str, Any]
 

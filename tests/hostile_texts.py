@@ -21,6 +21,7 @@ HOSTILE: tuple[str, ...] = (
     "\u202eLIVE EVIL\u202c \u2066 EVIL \u2069 \U000e0041",
     "EVIL\r::error::EVIL\r\n::set-output name=a::EVIL",
     "x ::stop-commands::EVIL\n  ::add-mask::EVIL\n##vso[task.setvariable variable=a]EVIL",
+    "EVIL ##teamcity[buildStatus status='SUCCESS']EVIL",
     "EVIL ##[error]EVIL ##VSO[task.complete result=Succeeded;]EVIL",
     "[[ATTACHMENT|/etc/passwd]] EVIL [[[ATTACHMENT|/etc/shadow]]]",
     "{{ EVIL }} {% EVIL %} ${EVIL} $(EVIL) `EVIL`",

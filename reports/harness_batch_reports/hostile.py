@@ -22,7 +22,7 @@ _COMMANDS = re.compile(
     r"^[^\S\n]*:(?=:)"
     r"|:(?=:(?:add-mask|add-matcher|add-path|debug|echo|endgroup|error|group|notice|"
     r"remove-matcher|save-state|set-env|set-output|stop-commands|warning)\b)"
-    r"|\#(?=\#(?:vso)?\[)",
+    r"|\#(?=\#(?:vso|teamcity)?\[)",
     re.MULTILINE | re.IGNORECASE,
 )
 _ATTACHMENTS = re.compile(r"\[(?=\[)")
@@ -46,8 +46,8 @@ def clean(text: str) -> str:
 def inert(text: str) -> str:
     """`clean`, and no line of it is a command to a CI system that reads logs.
 
-    GitHub's `::name::` (at a line's start, or a known name anywhere) and `##[name]`, and Azure's
-    `##vso[` get a blank in the middle.
+    GitHub's `::name::` (at a line's start, or a known name anywhere) and `##[name]`, Azure's
+    `##vso[` and TeamCity's `##teamcity[` get a blank in the middle.
     """
     return _COMMANDS.sub(_broken, clean(text))
 
@@ -109,7 +109,7 @@ def html_code(text: str, limit: int = 200) -> str:
 
 def json_inert(text: str) -> str:
     """JSON text (also inside YAML's double quotes) that no CI log reader obeys, same meaning."""
-    return re.sub(r"\#(?=(?:vso)?\[)", r"\\u0023", text, flags=re.IGNORECASE)
+    return re.sub(r"\#(?=(?:vso|teamcity)?\[)", r"\\u0023", text, flags=re.IGNORECASE)
 
 
 def _longest_run(text: str) -> int:

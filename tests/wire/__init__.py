@@ -1,4 +1,4 @@
-"""A provider on 127.0.0.1 for tests: both wire formats, driven by a script, able to misbehave.
+"""A provider on 127.0.0.1 for tests: all three wire formats, driven by a script, able to misbehave.
 
     async with serve([Reply(Call("bash", {"command": "true"})), Reply(Say("done"))]) as server:
         ...  # server.openai_url, server.anthropic_url; afterwards server.requests

@@ -1,37 +1,40 @@
-"""Replies as the events of the two wire formats, and events as bytes."""
+"""Replies as the events of the wire formats, and events as bytes."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from attrs import frozen
-
+from wire import responses
+from wire.events import Event, argument_pieces, call_id, pieces_of
 from wire.script import Block, Call, Delivery, Redacted, Reply, Say, Think
 
-Format = Literal["anthropic", "openai"]
+Format = Literal["anthropic", "openai", "responses"]
 Json: TypeAlias = dict[str, Any]
-PIECE = 7
-"""Characters a delta."""
-
-
-@frozen
-class Event:
-    """One server-sent event."""
-
-    data: str
-    name: str | None = None
 
 
 def events_of(reply: Reply, form: Format, number: int, model: str) -> list[Event]:
     """All events of the reply; `number` makes ids that are unique in the conversation."""
-    render = _anthropic if form == "anthropic" else _openai
-    events = list(render(reply, number, model))
+    match form:
+        case "anthropic":
+            events = list(_anthropic(reply, number, model))
+        case "openai":
+            events = list(_openai(reply, number, model))
+        case "responses":
+            events = list(responses.events_of(reply, number, model))
     if reply.delivery.error_after is not None:
         count, error = reply.delivery.error_after
-        body = {"type": "error", "error": dict(error)} if form == "anthropic" else {"error": error}
-        name = "error" if form == "anthropic" else None
-        events = [*events[:count], Event(json.dumps(body), name)]
+        events = [*events[:count], _error(form, error)]
     return events
+
+
+def _error(form: Format, error: Mapping[str, Any]) -> Event:
+    match form:
+        case "anthropic":
+            return _named("error", error=dict(error))
+        case "openai":
+            return Event(json.dumps({"error": error}))
+        case "responses":
+            return responses.error_of(error)
 
 
 def bytes_of(events: Sequence[Event], delivery: Delivery) -> list[bytes]:
@@ -60,29 +63,6 @@ def _event(event: Event, delivery: Delivery, number: int) -> bytes:
         lines.append(f"event: {event.name}")
     lines += [f"data: {event.data}", "", ""]
     return delivery.newline.join(lines).encode()
-
-
-def call_id(call: Call, number: int, position: int, form: Format) -> str:
-    """The id of a call."""
-    prefix = "toolu" if form == "anthropic" else "call"
-    return call.call_id or f"{prefix}_{number}_{position}"
-
-
-def arguments_of(call: Call) -> str:
-    """The arguments as the model wrote them."""
-    if isinstance(call.arguments, str):
-        return call.arguments
-    return json.dumps(call.arguments, ensure_ascii=False)
-
-
-def pieces_of(text: str) -> Iterator[str]:
-    """The text in deltas."""
-    return (text[i : i + PIECE] for i in range(0, len(text), PIECE))
-
-
-def _argument_pieces(call: Call, delivery: Delivery) -> list[str]:
-    text = arguments_of(call)
-    return [text] if delivery.arguments == "whole" else list(pieces_of(text))
 
 
 # --- Anthropic -----------------------------------------------------------------------------------
@@ -137,9 +117,9 @@ def _anthropic_block(block: Block, index: int, number: int, delivery: Delivery) 
         case Redacted(data=data):
             start, deltas = {"type": "redacted_thinking", "data": data}, []
         case Call() as call:
-            identity = call_id(call, number, index, "anthropic")
+            identity = call_id(call, number, index, "toolu")
             start = {"type": "tool_use", "id": identity, "name": call.name, "input": {}}
-            pieces = ["", *_argument_pieces(call, delivery)]
+            pieces = ["", *argument_pieces(call, delivery)]
             deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
     yield _named("content_block_start", index=index, content_block=start)
     for delta in deltas:
@@ -193,9 +173,9 @@ def _openai(reply: Reply, number: int, model: str) -> Iterator[Event]:
 
 
 def _openai_call(call: Call, position: int, number: int, delivery: Delivery) -> Iterator[Json]:
-    identity = call_id(call, number, position, "openai")
+    identity = call_id(call, number, position, "call")
     style = delivery.tool_deltas
-    pieces = _argument_pieces(call, delivery)
+    pieces = argument_pieces(call, delivery)
     if delivery.arguments == "pieces":
         pieces = ["", *pieces]
     for turn, piece in enumerate(pieces):

@@ -15,7 +15,7 @@ class Say:
 
 @frozen
 class Think:
-    """A thinking block. OpenAI's format has no place for the signature."""
+    """A thinking block. To Responses the signature is its encrypted content; chat has no place."""
 
     text: str
     signature: str = "c2lnbmF0dXJl"
@@ -67,7 +67,7 @@ class Delivery:
     """Events of unknown kind in between."""
     usage: bool = True
     end_mark: bool = True
-    """`message_stop`, `[DONE]`."""
+    """`message_stop`, `[DONE]`; in Responses the end mark is what the reply came to."""
     last_blank_line: bool = True
     cut_after: int | None = None
     """The connection is cut after that many bytes of the body."""

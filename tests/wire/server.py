@@ -12,11 +12,21 @@ from typing import Any
 import trio
 from attrs import define, field, frozen
 
+from wire import responses
 from wire.rendering import Format, bytes_of, events_of
 from wire.script import Answer, Delivery, Raw, Refuse, Reply, Say, Script, Tries
 from wire.validation import anthropic_fault, openai_fault
 
-PATHS: Mapping[str, Format] = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai"}
+PATHS: Mapping[str, Format] = {
+    "/v1/messages": "anthropic",
+    "/v1/chat/completions": "openai",
+    "/v1/responses": "responses",
+}
+FAULTS: Mapping[Format, Callable[[Mapping[str, Any]], str | None]] = {
+    "anthropic": anthropic_fault,
+    "openai": openai_fault,
+    "responses": responses.fault,
+}
 
 
 @frozen
@@ -43,7 +53,9 @@ class Seen:
 
     @property
     def step(self) -> int:
-        """Assistant messages in it."""
+        """Replies of the model in it."""
+        if "input" in self.json:
+            return responses.replies_in(self.json["input"])
         return sum(m.get("role") == "assistant" for m in self.json["messages"])
 
 
@@ -75,7 +87,7 @@ class Server:
 
     @property
     def openai_url(self) -> str:
-        """For `base_url` of a provider of type openai-chat."""
+        """For `base_url` of a provider of type openai-chat or openai-responses."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def all_closed(self) -> None:
@@ -121,7 +133,7 @@ class Server:
         known = self.answer if isinstance(self.answer, Mapping) else self.models
         if known is not None and body.get("model") not in known:
             return _error(form, 404, "not_found_error", f"model: {body.get('model')}")
-        fault = anthropic_fault(body) if form == "anthropic" else openai_fault(body)
+        fault = FAULTS[form](body)
         if form == "anthropic" and "anthropic-version" not in seen.headers:
             fault = "anthropic-version: header is required"
         if fault is not None:
@@ -168,7 +180,7 @@ async def serve(
 
 def _conversation(seen: Seen) -> str:
     """Sessions are told apart by the first message that is not the system's."""
-    for message in seen.json["messages"]:
+    for message in seen.json.get("messages") or seen.json["input"]:
         content = message.get("content")
         if message.get("role") != "system":
             if isinstance(content, list):  # cache marks come and go

@@ -79,10 +79,11 @@ class Execution:
         inputs: Inputs,
         options: RunOptions,
         folder: RunFolder,
+        *,
+        mask: Mask,
         interrupts: Interrupts,
     ) -> Self:
         """Open the journal, a new one or one that goes on. Raises: StorageError."""
-        mask = Mask(prepared.config.secrets)
         known = read_earlier(folder.journal) if folder.run_id() else Earlier()
         known.created.clear()
         run_id = known.run.run_id if known.run else _run_id(folder)

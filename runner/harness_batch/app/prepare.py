@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
+from harness_batch.app.preflight import preflight
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.app.shelves import Library
 from harness_batch.config.record import Config
@@ -70,7 +71,11 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
     child_items = ChildItems(chooser=chooser)
     for item in plan.items:
         library.notes(item)  # read now: a fault of git must end nothing that runs
-    linted = (*_lint(plan.items), *child_faults(plan.items, child_items))
+    linted = (
+        *_lint(plan.items),
+        *child_faults(plan.items, child_items),
+        *preflight(plan.items, child_items, config),
+    )
     warnings = dict.fromkeys((*plan.warnings, *library.warnings, *linted))
     return Prepared(
         plan=evolve(plan, warnings=tuple(warnings)),

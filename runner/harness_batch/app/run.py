@@ -15,6 +15,7 @@ from harness_batch.app.prepare import Prepared
 from harness_batch.errors import HarnessError, StorageError
 from harness_batch.store.folder import RunFolder
 from harness_batch.store.journal import Follower
+from harness_batch.store.masking import Mask
 
 if TYPE_CHECKING:
     from harness_batch_reports.records import BatchReport
@@ -84,10 +85,13 @@ async def execute(
     *,
     folder: RunFolder,
     history: Path,
+    mask: Mask,
     watch: Watch,
     followers: Sequence[Follower] = (),
 ) -> Finished:
     """Run a plan in its folder and report it; signals are listened to until that is done.
+
+    `mask` knows the secrets of the configuration, and learns those that the run comes by.
 
     Raises: UsageError when the folder is taken; StorageError when the disk refuses.
     """
@@ -97,7 +101,9 @@ async def execute(
         async with trio.open_nursery() as nursery:
             interrupts = Interrupts()
             nursery.start_soon(interrupts.listen, signals)
-            execution = Execution.begin(prepared, inputs, options, folder, interrupts)
+            execution = Execution.begin(
+                prepared, inputs, options, folder, mask=mask, interrupts=interrupts
+            )
             finished = await _executed(execution, ending, watch, followers)
             nursery.cancel_scope.cancel()
         with suppress(StorageError):  # the run is over and reported: this changes nothing of it

@@ -18,6 +18,7 @@ from harness_batch.errors import UsageError
 
 if TYPE_CHECKING:
     from harness_batch.config.record import Config, ProviderSettings
+    from harness_batch.models.github import DeviceCode
 
 
 @click.group()
@@ -129,4 +130,12 @@ def _logged_in(settings: "ProviderSettings") -> str:
     if settings.type != "copilot":
         how = f"harness-batch auth login {settings.name} --key-file FILE (or - for a pipe)"
         raise UsageError(f"where is the key? Say {how}")
-    raise UsageError("copilot: say --key-file FILE with a GitHub token")
+    import trio
+
+    from harness_batch.models.device_login import device_login
+
+    return trio.run(device_login, settings, _show)
+
+
+def _show(code: "DeviceCode") -> None:
+    tell(f"open {code.address} and enter the code {code.user_code}")

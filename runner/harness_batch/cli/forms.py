@@ -67,10 +67,12 @@ def _csv(columns: tuple[str, ...], rows: Rows) -> Iterator[str]:
 
 
 def _lines_kept(value: object) -> str:
-    """As a cell's text, but with its line breaks: CSV has quotes for them. No CI command in it."""
-    if value is None:
-        return ""
-    text = _plain(value)
+    """As a cell's text, but with its line breaks: CSV has quotes for them."""
+    return "" if value is None else _inert(_plain(value))
+
+
+def _inert(text: str) -> str:
+    """Nothing that a terminal or a CI system's log reader would obey."""
     if text.isascii() and text.isprintable() and "::" not in text and "##" not in text:
         return text
     from harness_batch_reports.hostile import inert
@@ -90,12 +92,14 @@ def _json(columns: tuple[str, ...], rows: Rows) -> Iterator[str]:
 
 
 def _harmless(text: str) -> str:
-    """JSON whose control characters beyond ASCII are escaped as well."""
-    if text.isascii():
-        return text
-    return "".join(
-        char if char == "\n" or char.isprintable() else json.dumps(char)[1:-1] for char in text
-    )
+    """The same JSON, with what a terminal or a log reader might obey as escapes."""
+    from harness_batch_reports.hostile import json_inert
+
+    if not text.isascii():
+        text = "".join(
+            char if char == "\n" or char.isprintable() else json.dumps(char)[1:-1] for char in text
+        )
+    return json_inert(text)
 
 
 def _distinct(columns: tuple[str, ...]) -> list[str]:
@@ -138,10 +142,8 @@ def cell_text(value: object) -> str:
     """One line of a table; what is not printable is a space."""
     if value is None:
         return "NULL"
-    text = _plain(value)
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else " " for char in text)
+    text = _inert(_plain(value))
+    return text if text.isprintable() else " ".join(text.splitlines()).replace("\t", " ")
 
 
 def _plain(value: object) -> str:

@@ -22,6 +22,7 @@ COMMANDS = {
     "merge": "join the runs of shards into one, with one report",
     "query": "answer SQL from the history, read-only",
     "stats": "answer named questions from the history, with charts",
+    "compare": "compare a run with a baseline; a gate when told what must hold",
     "schema": "print the JSON Schema of recipe, config, agent or result",
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",

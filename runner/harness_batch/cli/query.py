@@ -1,7 +1,6 @@
 """`harness-batch query`: read-only SQL over the history, over one run, or over Parquet files."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,18 +72,14 @@ def _write_parquet(source: Path, sql: str, out: Path, seconds: float) -> None:
         history.write_parquet(sql, new)
 
 
-@contextmanager
-def _opened(source: Path, out: Path | None = None) -> Iterator["UserSql"]:
+def _opened(source: Path, out: Path | None = None) -> AbstractContextManager["UserSql"]:
     """A database's own views, or those of this version over a folder of Parquet files."""
     from harness_batch.store.asking import open_readonly_for_user_sql
-    from harness_batch.store.questions import Narrowing, open_questions
+    from harness_batch.store.questions import open_sets_for_user_sql
 
     if source.is_dir():
-        with open_questions(source, Narrowing(), out=out) as questions:
-            yield questions.sql
-    else:
-        with open_readonly_for_user_sql(source, out=out) as history:
-            yield history
+        return open_sets_for_user_sql(source, out=out)
+    return open_readonly_for_user_sql(source, out=out)
 
 
 def _seconds(text: str) -> float:

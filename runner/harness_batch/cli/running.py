@@ -53,6 +53,7 @@ def run(
         options,
         folder=folder,
         history=history,
+        mask=mask,
         watch=watcher(progress, len(prepared.plan.items), events_on_stdout=on_stdout),
         followers=_copies(options, inputs.cwd),
     )

@@ -16,6 +16,7 @@ Tree = dict[str, Any]
 OWN_VARIABLES = {
     "anthropic": "ANTHROPIC_API_KEY",
     "openai": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
     "copilot": "COPILOT_GITHUB_TOKEN",
 }
 """Where the keys of the built-in providers are looked for when the configuration names nothing."""
@@ -29,6 +30,9 @@ def built_in(environ: Mapping[str, str]) -> Tree:
         "anthropic": _hosted(environ, "anthropic", "ANTHROPIC", "https://api.anthropic.com"),
         "openai": _hosted(environ, "openai-chat", "OPENAI", "https://api.openai.com/v1"),
         "copilot": {"type": "copilot", "own_variable": OWN_VARIABLES["copilot"]},
+        "openai-responses": _hosted(
+            environ, "openai-responses", "OPENAI", "https://api.openai.com/v1"
+        ),
         "scripted": {"type": "scripted"},
     }
 
@@ -61,10 +65,16 @@ def with_declared(providers: Tree, declared: Tree) -> Tree:
     for name, tree in declared.items():
         old = merged.get(name, {})
         # Another kind of provider under a built-in name shares nothing with it, least its key.
-        below = old if tree.get("type", old.get("type")) == old.get("type") else {}
+        below = old if _same_vendor(tree.get("type", old.get("type")), old.get("type")) else {}
         own_url = {"configured_base_url": True} if "base_url" in tree else {}
         merged[name] = layered(below, {**tree, **own_url})
     return merged
+
+
+def _same_vendor(new: str | None, old: str | None) -> bool:
+    """OpenAI's two interfaces share address and key: `openai` may be told to speak the other."""
+    vendors = {"openai-responses": "openai-chat"}
+    return vendors.get(str(new), new) == vendors.get(str(old), old)
 
 
 def provider_faults(providers: Tree, documents: Iterable[Document]) -> Iterable[Fault]:
@@ -72,9 +82,12 @@ def provider_faults(providers: Tree, documents: Iterable[Document]) -> Iterable[
     sources = tuple(documents)
     for name, tree in providers.items():
         if "type" not in tree:
-            told = f"provider {name!r} needs 'type' (anthropic, openai-chat, scripted, ...)"
+            told = f"provider {name!r} needs 'type' (anthropic, openai-chat, openai-responses, ...)"
             yield _fault(sources, name, "type", told)
             continue
+        for key in ("github_url", "github_api_url"):
+            if tree.get(key) is not None and not _is_web_address(tree[key]):
+                yield _fault(sources, name, key, f"provider {name!r}: {key} must be a web address")
         url = tree.get("base_url")
         if url is None and tree["type"] in {"anthropic", "openai-chat", "openai-responses"}:
             yield _fault(sources, name, "base_url", f"provider {name!r} needs 'base_url'")

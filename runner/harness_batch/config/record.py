@@ -140,6 +140,12 @@ class ProviderSettings:
     """The environment variable that the configuration's `api_key` names."""
     key_origin: KeyOrigin = KeyOrigin()
     headers: dict[str, str] = field(factory=dict, repr=False)
+    github_url: str | None = None
+    """Of `copilot`: where the login is, else https://github.com."""
+    github_api_url: str | None = None
+    """Of `copilot`: where tokens are exchanged, else `api.` before the host of `github_url`."""
+    github_client_id: str | None = None
+    """Of `copilot`: the OAuth client that logs in."""
     models: dict[str, ModelInfo] = Factory(dict)
     connect_timeout: float = 10.0
     first_byte_timeout: float = 120.0
@@ -166,7 +172,7 @@ class Config:
     """All sources merged. Only the user's own files can set what the repository's may not."""
 
     providers: dict[str, ProviderSettings] = Factory(dict)
-    """By name; `anthropic`, `openai` and `scripted` are there unless redefined."""
+    """By name; the built-in ones are there unless redefined."""
     model: str | None = None
     small_model: str | None = None
     grants: dict[str, tuple[str, ...]] | None = None

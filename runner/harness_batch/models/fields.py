@@ -1,6 +1,7 @@
 """Fields of a provider's JSON, read with their types checked: hostile until then."""
 
 import json
+from decimal import Decimal, InvalidOperation
 
 from harness_batch.errors import ProtocolBroken
 from harness_batch.messages import JsonObject
@@ -52,3 +53,14 @@ def count(source: JsonObject, key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(value) if 0 <= value < 1e15 else 0
+
+
+def money(value: object) -> Decimal | None:
+    """US dollars as OpenRouter reports them; None when they are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() and found >= 0 else None

@@ -64,6 +64,16 @@ class Answer:
                 return  # the reply is complete; only the connection is lost
 
 
+@frozen
+class Document:
+    """An answer that is no stream."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    """Its beginning: what is longer is none of those that are asked for."""
+
+
 class Line:
     """Sends requests to one URL of one provider."""
 
@@ -99,16 +109,24 @@ class Line:
 
         Raises: ProviderError when there is no event stream.
         """
-        response = await self._send(body)
-        network = response.extensions["network_stream"]
-        assert isinstance(network, PacedStream)
-        encoded = response.headers.get("content-encoding", "identity") != "identity"
-        batches = Batches(response.aiter_bytes() if encoded else response.aiter_raw(), network)
+        response = await self._send("POST", body)
+        batches = _batches(response)
         try:
             kind = response.headers.get("content-type", "text/event-stream")
             if response.status_code != 200 or "text/event-stream" not in kind.lower():
                 raise await self._refusal(response, kind, batches)
             yield Answer(response.status_code, batches)
+        finally:
+            with trio.CancelScope(shield=True):
+                await batches.aclose()
+                await response.aclose()
+
+    async def fetch(self, method: str, body: bytes = b"") -> Document:
+        """One request whose answer is no stream, whatever its status. Raises: ProviderError."""
+        response = await self._send(method, body)
+        batches = _batches(response)
+        try:
+            return Document(response.status_code, response.headers, await _head(batches))
         finally:
             with trio.CancelScope(shield=True):
                 await batches.aclose()
@@ -147,10 +165,10 @@ class Line:
         """The typed error of what the provider said instead of a reply."""
         return refusals.typed(refusal, self.settings.name, self.entry.hint, self.entry.secret)
 
-    async def _send(self, body: bytes) -> httpx.Response:
+    async def _send(self, method: str, body: bytes) -> httpx.Response:
         patience = self.settings.first_byte_timeout
         headers = dict(self.entry.headers)
-        request = self._client.build_request("POST", self._url, content=body, headers=headers)
+        request = self._client.build_request(method, self._url, content=body, headers=headers)
         try:
             with trio.fail_after(self.settings.connect_timeout + patience) as waiting:
 
@@ -189,6 +207,13 @@ class Line:
             text = f"HTTP {status}: not an event stream but {what}: {said}"
             return ProtocolBroken(f"{self.settings.name}: {text}", status=status)
         return self.refused(refusal)
+
+
+def _batches(response: httpx.Response) -> Batches:
+    network = response.extensions["network_stream"]
+    assert isinstance(network, PacedStream)
+    encoded = response.headers.get("content-encoding", "identity") != "identity"
+    return Batches(response.aiter_bytes() if encoded else response.aiter_raw(), network)
 
 
 def _checked(url: str, provider: str) -> str:

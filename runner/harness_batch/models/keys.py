@@ -8,7 +8,11 @@ from attrs import frozen
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import AuthFailed, UsageError
 
-_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+_VARIABLES = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+}
 """Of the providers that are there without being configured."""
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 

@@ -4,8 +4,6 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
-from typing import Any
 from urllib.parse import urlsplit
 
 from attrs import define, field
@@ -14,7 +12,7 @@ from httpx_sse import ServerSentEvent
 from harness_batch.errors import NetworkFailure, ProtocolBroken
 from harness_batch.messages import FinishReason, JsonObject, TokenUsage
 from harness_batch.models import refusals
-from harness_batch.models.fields import count, document, mapping, text
+from harness_batch.models.fields import count, document, mapping, money, text
 from harness_batch.models.hosted import Wire
 from harness_batch.models.openai_calls import CallCollector
 from harness_batch.models.openai_wire import LimitName, RequestWriter
@@ -104,7 +102,7 @@ class OpenAiReply:
         elif reason == "stop" and self._calls.any:
             reason = "tool_calls"
         usage = usage_of(self._usage) if self._usage is not None else None
-        cost = _money((self._usage or {}).get("cost"))
+        cost = money((self._usage or {}).get("cost"))
         return [Finish(reason, usage, self._usage, cost, *self._response, self._skipped)]
 
     def _begin(self, chunk: JsonObject) -> list[LlmEvent]:
@@ -201,17 +199,6 @@ def usage_of(raw: JsonObject) -> TokenUsage:
         output=count(raw, "completion_tokens"),
         reasoning=count(completion, "reasoning_tokens"),
     )
-
-
-def _money(value: Any) -> Decimal | None:  # noqa: ANN401 - whatever stood in the JSON
-    """US dollars as OpenRouter reports them; None when they are none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        money = Decimal(str(value))
-    except InvalidOperation:
-        return None
-    return money if money.is_finite() and money >= 0 else None
 
 
 def _limit_name(base_url: str) -> LimitName:

@@ -1,7 +1,7 @@
 """What the engine asks of a model, and what a model streams back.
 
 A `Model` is one session's connection to one model: `stream` sends exactly one HTTP request, and
-retries are the engine's. Variants: anthropic, openai_chat, scripted.
+retries are the engine's. Variants: see `table.py`.
 """
 
 from collections.abc import AsyncIterator, Sequence

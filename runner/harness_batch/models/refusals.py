@@ -63,6 +63,8 @@ _BY_CODE: Mapping[str, int] = {
     "not_found_error": 404,
     "model_not_found": 404,
     "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "content_policy_violation": 400,
     "request_too_large": 413,
     "billing_error": 402,
     "insufficient_quota": 402,

@@ -1,6 +1,6 @@
 """A request goes out, its event stream comes back as our events, batch by batch, always bounded.
 
-Both wire formats use this loop and bring a `ReplyReader` that knows what their events mean. What
+All wire formats use this loop and bring a `ReplyReader` that knows what their events mean. What
 counts as a sign of life is an event that means something: comments and pings do not put off the
 end of waiting.
 """

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 
 from harness_batch.config.record import ProviderSettings
-from harness_batch.errors import Unsupported
 from harness_batch.messages import ModelRef
-from harness_batch.models import anthropic, openai_chat
+from harness_batch.models import anthropic, copilot, openai_chat, openai_responses
 from harness_batch.models.access import KeyAccess, Keyring
 from harness_batch.models.hosted import HostedModel, Wire
 from harness_batch.models.keys import Credential
 from harness_batch.models.protocol import Model
+from harness_batch.models.readiness import require_runnable
 from harness_batch.models.scripted import ScriptedModel
 
 Connect = Callable[[ModelRef, ProviderSettings, Keyring], Model]
@@ -28,9 +28,17 @@ def by_key(wire: Wire) -> Connect:
     return connected
 
 
+def by_login(ref: ModelRef, settings: ProviderSettings, keyring: Keyring) -> HostedModel:
+    """Copilot's models."""
+    access = keyring.of(settings, lambda learned: copilot.CopilotAccess(settings, learned))
+    return HostedModel(ref, settings, copilot.WIRE, access)
+
+
 TABLE: Mapping[str, Connect] = {
     "anthropic": by_key(anthropic.WIRE),
     "openai-chat": by_key(openai_chat.WIRE),
+    "openai-responses": by_key(openai_responses.WIRE),
+    "copilot": by_login,
     "scripted": lambda ref, settings, _keyring: ScriptedModel(ref, settings),
 }
 
@@ -41,11 +49,5 @@ def connect(ref: ModelRef, settings: ProviderSettings, keyring: Keyring | None =
     Raises: Unsupported for a type that this version does not speak; UsageError for a base URL,
     header or proxy that is none; FaultyInput for a faulty script.
     """
-    opened = TABLE.get(settings.type)
-    if opened is None:
-        known = ", ".join(TABLE)
-        raise Unsupported(
-            f"provider {settings.name}: type {settings.type} is not supported yet; "
-            f"there are {known}"
-        )
-    return opened(ref, settings, keyring or Keyring())
+    require_runnable(ref, settings)
+    return TABLE[settings.type](ref, settings, keyring or Keyring())

@@ -1,6 +1,6 @@
 """What goes back to a model of its tool calls: the arguments as it gave them, and one answer each.
 
-A call is answered whatever became of it, since both wire formats refuse one without an answer.
+A call is answered whatever became of it, since all wire formats refuse one without an answer.
 """
 
 from harness_batch.messages import (

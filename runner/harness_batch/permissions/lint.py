@@ -6,7 +6,7 @@ from typing import Literal
 
 from attrs import frozen
 
-from harness_batch.permissions.defaults import SECRET_FILES, guards, names
+from harness_batch.permissions.defaults import DEFAULT_RULES, guards, names
 from harness_batch.permissions.matcher import covers, matches, path_matches
 from harness_batch.permissions.shell_names import words
 from harness_batch.permissions.shell_wrappers import WRAPPERS
@@ -112,16 +112,17 @@ def _shadows(later: Rule, rule: Rule) -> bool:
 
 def _more_exact(rule: Rule, later: Rule) -> bool:
     """Two allows: does the first reach what the second is too vague for?"""
-    if later.pattern == "*" and rule.permission != "read":
+    guarded = {guard.permission for guard in DEFAULT_RULES if guards(guard)}
+    if later.pattern == "*" and rule.permission not in guarded:
         return False
     if rule.permission == "bash":
         return " -" in rule.pattern or rule.pattern == "*"
-    secrets = (Rule("read", pattern, "deny", "default") for pattern in SECRET_FILES)
-    return rule.permission == "read" and any(
+    return any(
         guards(guard)
+        and guard.permission == rule.permission
         and path_matches(guard.pattern, rule.pattern.lower())
         and names(rule.pattern, guard)
-        for guard in secrets
+        for guard in DEFAULT_RULES
     )
 
 

@@ -94,17 +94,50 @@ class Expectations:
 
 
 PROTECTED = (
+    # CI systems, and actions that others call
     ".github/**",
+    ".gitlab/**",
+    ".gitlab-ci.yml",
+    ".circleci/**",
+    ".buildkite/**",
+    ".woodpecker/**",
+    ".woodpecker.y*ml",
+    ".travis.yml",
+    "azure-pipelines*.y*ml",
+    "bitbucket-pipelines.yml",
+    "Jenkinsfile*",
+    "action.y*ml",
+    # who reviews, what git does with the files, what runs when people commit
+    "CODEOWNERS",
+    ".gitmodules",
+    ".gitattributes",
+    ".husky/**",
+    ".githooks/**",
+    ".pre-commit-config.yaml",
+    ".envrc",
+    # what agents are told
     ".harness/**",
     "harness.jsonc",
     "AGENTS.md",
     "**/AGENTS.md",
     "CLAUDE.md",
     "**/CLAUDE.md",
+    "GEMINI.md",
     ".claude/**",
     ".gemini/**",
+    ".cursor/**",
+    ".cursorrules",
     ".mcp.json",
     "opencode.json",
+    # which code of others is installed
+    "*.lock",
+    "*.lockb",
+    "*.lockfile",
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "pnpm-lock.yaml",
+    "packages.lock.json",
+    "go.sum",
 )
 """Paths that a patch may not touch unless the recipe declares `patch.protect` itself."""
 

@@ -18,7 +18,7 @@ from harness_batch.errors import StorageError
 from harness_batch.store.rows import TABLES, Row
 from harness_batch.store.values import row_maker
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Raised whenever schema.sql, views.sql or views/ changes; they only ever add."""
 
 Action = Literal["insert", "upsert"]

@@ -78,7 +78,7 @@ class Questions:
 
     def answer(self, name: str) -> Answer:
         """The rows of the view. Raises: UsageError for a name that is none."""
-        return self.sql.ask(f'FROM "{named(name).name}"')
+        return self.sql.ask(named_views()[named(name).name])
 
 
 def all_questions() -> tuple[Question, ...]:
@@ -103,20 +103,41 @@ def _question(name: str, sql: str) -> Question:
 
 
 @contextmanager
-def open_questions(
-    path: Path, narrowing: Narrowing, *, out: Path | None = None
-) -> Iterator[Questions]:
+def open_questions(path: Path, narrowing: Narrowing) -> Iterator[Questions]:
     """The history, a database or a folder of Parquet sets. Blocks; merges wait meanwhile.
-
-    `out`: the one file that `UserSql.write_parquet` may write.
 
     Raises: UsageError when there is no such database; StorageError when it cannot be read.
     """
+    with _opened(path, narrowing) as connection:
+        with mapped_errors(f"cannot read {path}"):
+            connection.execute(sql_file("views.sql"))
+        yield Questions(UserSql(path, connection))
+
+
+@contextmanager
+def open_sets_for_user_sql(folder: Path, *, out: Path | None = None) -> Iterator[UserSql]:
+    """A folder of Parquet sets as a database with all views, for SQL of the user's.
+
+    `out`: the one file that `UserSql.write_parquet` may write.
+
+    Raises: as `open_questions`.
+    """
+    with _opened(folder, Narrowing(), out) as connection:
+        with mapped_errors(f"cannot read {folder}"):
+            create_views(connection)
+        yield UserSql(folder, connection)
+
+
+@contextmanager
+def _opened(
+    path: Path, narrowing: Narrowing, out: Path | None = None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Nothing but a view for each table, over those of the history."""
     if not path.exists():
         raise UsageError(f"there is no database {path}; a run makes it when it ends")
+    files = [] if out is None else [out]
     with steady(path), duckdb.connect(config=closed_config()) as connection:
         with mapped_errors(f"cannot read {path}"):
-            files = [] if out is None else [out]
             if path.is_dir():
                 attach_sets(connection, path)
                 close_off(connection, files, [path.resolve()])
@@ -125,8 +146,7 @@ def open_questions(
                 close_off(connection, files)
             _narrow(connection, narrowing)
             _stand_in(connection, narrowing)
-            create_views(connection)
-        yield Questions(UserSql(path, connection))
+        yield connection
 
 
 def _narrow(connection: duckdb.DuckDBPyConnection, narrowing: Narrowing) -> None:

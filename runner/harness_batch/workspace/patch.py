@@ -6,8 +6,10 @@ The commit and its objects live in a throw-away git directory; the patch is what
 import hashlib
 import os
 import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from attrs import evolve, frozen
 
@@ -15,7 +17,7 @@ from harness_batch.errors import GitError
 from harness_batch.workspace.changes import Staged
 from harness_batch.workspace.git import Git
 from harness_batch.workspace.mail import mail_safe
-from harness_batch.workspace.patch_rules import PatchEntry
+from harness_batch.workspace.patch_rules import PatchEntry, remarks
 
 AUTHOR_NAME = "harness-batch"
 AUTHOR_EMAIL = "harness-batch@users.noreply.localhost"
@@ -79,7 +81,8 @@ async def make_patch(
     tree = _word(await git("write-tree"))
     listed = await git("diff-tree", "-r", "--raw", "--numstat", "-z", *DIFF[2:], base.tree, tree)
     changed, added, removed = _read_listing(listed)
-    entries = [_described(entry, staged, root) for entry in changed]
+    twins = await _twins(git, changed)
+    entries = [_described(entry, staged, root, twins) for entry in changed]
     entries = sorted((*entries, *staged.problems), key=lambda entry: os.fsencode(entry.path))
     if not entries:
         return None
@@ -92,6 +95,7 @@ async def make_patch(
         sha256=hashlib.sha256(patch).hexdigest(),
         patch_id=patch_id,
         applies=await _applies(git, base, patch),
+        notices=tuple(remarks(entries)),
     )
 
 
@@ -135,11 +139,44 @@ async def _applies(git: Git, base: Base, patch: bytes) -> bool:
     return True
 
 
-def _described(entry: PatchEntry, staged: Staged, root: Path) -> PatchEntry:
+async def _twins(git: Git, changed: Sequence[PatchEntry]) -> dict[str, str]:
+    """New path -> another path of the tree that a file system which folds names mixes it up with.
+
+    Folders count too: `Docs/a` beside `docs/b` is one folder there.
+    """
+    new = [entry.path for entry in changed if entry.status == "A"]
+    if not new:
+        return {}
+    listed = (await git("ls-files", "-z")).split(b"\0")
+    spelled: dict[str, set[str]] = {}
+    for path in map(os.fsdecode, filter(None, listed)):
+        for name in (path, *map(str, PurePosixPath(path).parents)):
+            spelled.setdefault(_folded(name), set()).add(name)
+    found = {}
+    for path in new:
+        for name in (path, *map(str, PurePosixPath(path).parents)):
+            others = spelled[_folded(name)] - {name}
+            if others:
+                found[path] = min(others)
+    return found
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFKC", path).casefold()
+
+
+def _described(
+    entry: PatchEntry, staged: Staged, root: Path, twins: Mapping[str, str]
+) -> PatchEntry:
     target = None
     if entry.new_mode == 0o120000:
         target = os.fsdecode(os.readlink(os.fsencode(root) + b"/" + os.fsencode(entry.path)))  # noqa: PTH115 - bytes
-    return evolve(entry, link_target=target, special_bits=entry.path in staged.special_bits)
+    return evolve(
+        entry,
+        link_target=target,
+        special_bits=entry.path in staged.special_bits,
+        twin=twins.get(entry.path),
+    )
 
 
 def _read_listing(listed: bytes) -> tuple[list[PatchEntry], int, int]:
@@ -147,12 +184,16 @@ def _read_listing(listed: bytes) -> tuple[list[PatchEntry], int, int]:
     records = iter(listed.split(b"\0"))
     entries: list[PatchEntry] = []
     added = removed = 0
+    binary: set[str] = set()
     for record in records:
         if record.startswith(b":"):
             entries.append(_entry(record.decode(), os.fsdecode(next(records))))
         elif record:
-            plus, minus, _ = record.split(b"\t", 2)
+            plus, minus, path = record.split(b"\t", 2)
+            if plus == b"-":
+                binary.add(os.fsdecode(path))
             added, removed = added + _count(plus), removed + _count(minus)
+    entries = [evolve(entry, binary=entry.path in binary) for entry in entries]
     return entries, added, removed
 
 

@@ -12,7 +12,9 @@ from pathspec import GitIgnoreSpec
 
 from harness_batch.recipe.record import PatchRules
 
-GITLINK = 0o160000
+GITLINK, LINK, EXECUTABLE = 0o160000, 0o120000, 0o100755
+LISTED = 5
+"""Names in a remark."""
 
 
 @frozen(kw_only=True)
@@ -28,6 +30,10 @@ class PatchEntry:
     link_target: str | None = None
     special_bits: bool = False
     """The file on disk is setuid or setgid; git does not keep that."""
+    binary: bool = False
+    """git takes its content for binary."""
+    twin: str | None = None
+    """Another path of the tree that some file systems take for this one."""
     problem: str | None = None
     """Why it was left out."""
 
@@ -51,9 +57,23 @@ def _judge_entry(entry: PatchEntry) -> str | None:
         return "changes a submodule"
     if entry.special_bits:
         return "is setuid or setgid"
-    if entry.link_target is not None:
-        return _judge_link(entry.path, entry.link_target)
-    return None
+    if entry.twin is not None:
+        return f"differs from {_shown(entry.twin)} only in case or spelling"
+    if entry.binary and entry.new_mode == EXECUTABLE:
+        return "is a binary program, which nobody can review"
+    return None if entry.link_target is None else _judge_link(entry.path, entry.link_target)
+
+
+def remarks(entries: Sequence[PatchEntry]) -> Iterator[str]:
+    """What a reviewer should not overlook, one sentence a kind."""
+    made = [e for e in entries if e.old_mode and e.new_mode == EXECUTABLE != e.old_mode]
+    links = [e for e in entries if e.new_mode == LINK != e.old_mode]
+    binary = [e for e in entries if e.binary and e.status != "D"]
+    for told, found in (("made executable", made), ("new links", links), ("binary", binary)):
+        names = [_shown(entry.path) for entry in found]
+        if names:
+            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+            yield f"patch: {told}: {', '.join(names[:LISTED])}{more}"
 
 
 def _judge_link(path: str, target: str) -> str | None:

@@ -68,7 +68,7 @@ class Workspace:
             finally:
                 with trio.CancelScope(shield=True):
                     await trio.to_thread.run_sync(remove_folder, place)
-        return captured and evolve(captured, notices=tuple(self._notices()))
+        return captured and evolve(captured, notices=(*captured.notices, *self._notices()))
 
     async def _capture(
         self, place: Path, commit: Commit, launcher: Launcher | None

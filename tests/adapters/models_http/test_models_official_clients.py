@@ -13,10 +13,11 @@ SCRIPT = [
         Say("I look, ünïcode."),
         Call("bash", {"command": "ls"}),
         Call("read", {"file_path": "x"}),
-        usage=Usage(input=10, output=7, cache_read=5, cache_write_5m=2),
+        usage=Usage(input=10, output=7, cache_read=5, cache_write_5m=2, reasoning=3),
         delivery=Delivery(comments=True, chunk=11, newline="\r\n"),
     )
 ]
+TEXT = {"type": "input_text", "text": "Begin."}
 PROMPT = {"role": "user", "content": [{"type": "text", "text": "Begin."}]}
 
 
@@ -71,6 +72,89 @@ async def test_openais_client_reads_the_stream_as_it_was_meant() -> None:
     ]
     assert chunks[-1]["choices"] == []
     assert chunks[-1]["usage"]["prompt_tokens_details"]["cached_tokens"] == 5
+
+
+async def test_openais_client_reads_responses_as_they_were_meant() -> None:
+    openai = pytest.importorskip("openai", reason="the vendor's client is not installed")
+    async with serve(SCRIPT, key="k") as server:
+
+        def ask() -> object:
+            with (
+                openai.OpenAI(base_url=server.openai_url, api_key="k") as client,
+                client.responses.stream(
+                    model="m",
+                    input=[{"type": "message", "role": "user", "content": [TEXT]}],
+                    max_output_tokens=9,
+                    store=False,
+                    include=["reasoning.encrypted_content"],
+                ) as stream,
+            ):
+                kinds = [event.type for event in stream]
+                return kinds, json.loads(stream.get_final_response().to_json())
+
+        found = await trio.to_thread.run_sync(ask)
+    assert isinstance(found, tuple)
+    kinds, response = found
+    assert kinds[0] == "response.created"
+    assert "response.reasoning_summary_text.delta" in kinds
+    items = response["output"]
+    assert [item["type"] for item in items] == [
+        "reasoning",
+        "message",
+        "function_call",
+        "function_call",
+    ]
+    assert items[0]["summary"] == [{"type": "summary_text", "text": "hm"}]
+    assert items[0]["encrypted_content"]
+    assert items[1]["content"][0]["text"] == "I look, ünïcode."
+    assert [json.loads(item["arguments"]) for item in items[2:]] == [
+        {"command": "ls"},
+        {"file_path": "x"},
+    ]
+    assert response["usage"]["input_tokens_details"]["cached_tokens"] == 5
+    assert response["usage"]["output_tokens_details"]["reasoning_tokens"] == 3
+
+
+async def test_the_clients_read_errors_inside_the_stream_as_errors() -> None:
+    anthropic = pytest.importorskip("anthropic", reason="the vendor's client is not installed")
+    openai = pytest.importorskip("openai", reason="the vendor's client is not installed")
+    error = {"type": "overloaded_error", "message": "Overloaded"}
+    broken = Reply(Say("half a sentence"), delivery=Delivery(error_after=(5, error)))
+    async with serve([broken]) as server:
+
+        def ask_anthropic() -> None:
+            with (
+                anthropic.Anthropic(base_url=server.anthropic_url, api_key="k") as client,
+                client.messages.stream(model="m", max_tokens=9, messages=[PROMPT]) as stream,
+            ):
+                stream.until_done()
+
+        def ask_chat() -> None:
+            with openai.OpenAI(base_url=server.openai_url, api_key="k") as client:
+                said = [{"role": "user", "content": "Begin."}]
+                list(client.chat.completions.create(model="m", messages=said, stream=True))
+
+        def ask_responses() -> list[str]:
+            with openai.OpenAI(base_url=server.openai_url, api_key="k") as client:
+                events = client.responses.create(
+                    model="m",
+                    input=[{"type": "message", "role": "user", "content": [TEXT]}],
+                    max_output_tokens=9,
+                    stream=True,
+                    store=False,
+                    include=["reasoning.encrypted_content"],
+                )
+                return [f"{e.type}: {e.message}" for e in events if e.type == "error"]
+
+        with pytest.raises(anthropic.APIStatusError, match="Overloaded"):
+            await trio.to_thread.run_sync(ask_anthropic)
+        with pytest.raises(openai.APIError, match="Overloaded"):
+            await trio.to_thread.run_sync(ask_chat)
+        try:
+            told = await trio.to_thread.run_sync(ask_responses)
+        except openai.APIError as raised:
+            told = [f"error: {raised.message}"]
+    assert told == ["error: Overloaded"]
 
 
 @pytest.mark.parametrize("status", [401, 404])

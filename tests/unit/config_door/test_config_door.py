@@ -69,7 +69,8 @@ def faults_of(text: str, tmp_path: Path, environ: Mapping[str, str] | None = Non
 
 def test_without_files_the_built_in_providers_are_there(home: Path) -> None:
     config = load(home, environ={"ANTHROPIC_API_KEY": "sk-ant-123456"})
-    assert sorted(config.providers) == ["anthropic", "copilot", "openai", "scripted"]
+    names = ["anthropic", "copilot", "openai", "openai-responses", "scripted"]
+    assert sorted(config.providers) == names
     anthropic = config.providers["anthropic"]
     assert (anthropic.type, anthropic.base_url) == ("anthropic", "https://api.anthropic.com")
     assert anthropic.api_key == "sk-ant-123456"
@@ -395,3 +396,12 @@ def test_every_value_of_a_file_has_a_place(
         for line, text in enumerate(file.read_text(encoding="utf-8").split("\n"), 1)
         for column in range(1, len(text) + 2)
     }
+
+
+def test_openai_may_speak_its_other_interface_with_the_same_key(
+    home: Path, user_file: Path
+) -> None:
+    user_file.write_text('{"provider": {"openai": {"type": "openai-responses"}}}')
+    openai = load(home, environ={"OPENAI_API_KEY": "sk-123456"}).providers["openai"]
+    assert (openai.type, openai.api_key) == ("openai-responses", "sk-123456")
+    assert openai.base_url == "https://api.openai.com/v1"

@@ -23,8 +23,9 @@ from harness_batch.messages import (
     ToolUse,
     Turn,
 )
-from harness_batch.models import anthropic_wire, openai_wire
+from harness_batch.models import anthropic_wire, openai_responses_wire, openai_wire
 from harness_batch.models.protocol import ModelRequest
+from wire import responses
 from wire.transcripts import BASH, READ, done, request, turn, user
 from wire.validation import anthropic_fault, openai_fault
 
@@ -36,6 +37,8 @@ class Writer(Protocol):
 def writer(form: str) -> Writer:
     if form == "anthropic":
         return anthropic_wire.RequestWriter("m")
+    if form == "responses":
+        return openai_responses_wire.RequestWriter("m")
     return openai_wire.RequestWriter("m", "max_tokens")
 
 
@@ -46,12 +49,13 @@ def written(form: str, asked: ModelRequest) -> Any:
 def prefix(body: bytes) -> bytes:
     """Everything that the next request has to begin with: up to the end of the messages."""
     plain = body.replace(anthropic_wire.CACHE_MARK, b"")
-    end = max(plain.rfind(b'],"max_tokens"'), plain.rfind(b'],"max_completion_tokens"'))
+    names = (b"max_tokens", b"max_completion_tokens", b"max_output_tokens")
+    end = max(plain.rfind(b'],"%s"' % name) for name in names)
     assert end > 0
     return plain[:end]
 
 
-FORMS = pytest.mark.parametrize("form", ["anthropic", "openai"])
+FORMS = pytest.mark.parametrize("form", ["anthropic", "openai", "responses"])
 
 TEXTS = st.text(max_size=12) | st.sampled_from(["", " ", "\ud800", "ü\n", "\x00"])
 INPUTS = st.dictionaries(st.text(max_size=4), st.none() | st.integers() | st.floats(), max_size=2)
@@ -61,12 +65,14 @@ STATES = st.one_of(
     st.builds(Running, input=INPUTS),
     st.builds(Pending, partial_input=TEXTS),
 )
+SEALED = '{"id":"rs_1","encrypted_content":"c2VhbGVk"}'
+"""What is kept of a reasoning item of Responses."""
 SPOKEN: st.SearchStrategy[PartBody] = st.one_of(
     st.builds(Text, text=TEXTS, synthetic=st.booleans()),
     st.builds(
         Reasoning,
         text=TEXTS,
-        signature=st.none() | st.sampled_from(["", "sig"]),
+        signature=st.none() | st.sampled_from(["", "sig", SEALED]),
         redacted=st.booleans(),
     ),
     st.builds(StepStart, step=st.just(1)),
@@ -99,6 +105,7 @@ def test_any_transcript_becomes_a_request_that_the_real_apis_would_take(
     asked = evolve(request(), turns=turns)
     assert anthropic_fault(written("anthropic", asked)) is None
     assert openai_fault(written("openai", asked)) is None
+    assert responses.fault(written("responses", asked)) is None
 
 
 def conversation(length: int) -> tuple[Turn, ...]:
@@ -108,7 +115,7 @@ def conversation(length: int) -> tuple[Turn, ...]:
             ToolUse(call_id=f"c{number}_{i}", name="bash", state=done("ls", f"out {i} \x00"))
             for i in range(number % 3)
         )
-        think = Reasoning(text="hm", signature="sig")
+        think = Reasoning(text="hm", signature=SEALED)
         turns.append(turn(number, "assistant", think, Text(text=f"step {number}"), *calls))
         if number % 3 == 0:
             turns.append(turn(100 + number, "user", Text(text="and now?", synthetic=True)))
@@ -221,3 +228,29 @@ def test_the_reply_limit_has_the_name_that_the_server_knows() -> None:
     body = openai_wire.RequestWriter("m", "max_completion_tokens").body(request())
     assert json.loads(body)["max_completion_tokens"] == 1000
     assert BASH.name in body.decode()
+
+
+def test_responses_get_their_reasoning_back_before_what_it_led_to() -> None:
+    think = Reasoning(text="because ü", signature=SEALED)
+    foreign = Reasoning(text="signed elsewhere", signature="c2ln")
+    call = ToolUse(call_id="c", name="bash", state=done("ls", "y"))
+    last = Reasoning(text="led to nothing", signature=SEALED)
+    turns = (user(0, "x"), turn(1, "assistant", think, foreign, Text(text="so"), call, last))
+    items = written("responses", request(*turns))["input"]
+    assert items[1:] == [
+        {
+            "type": "reasoning",
+            "id": "rs_1",
+            "encrypted_content": "c2VhbGVk",
+            "summary": [{"type": "summary_text", "text": "because ü"}],
+        },
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "so"}],
+        },
+        {"type": "function_call", "call_id": "c", "name": "bash", "arguments": '{"command":"ls"}'},
+        {"type": "function_call_output", "call_id": "c", "output": "y"},
+    ]
+    body = written("responses", request())
+    assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_batch.permissions.defaults import DEFAULT_RULES
+from harness_batch.permissions.defaults import DEFAULT_RULES, SECRET_HOMES
 from harness_batch.permissions.judge import Allowed, Denied, Policy
 from harness_batch.permissions.paths import path_asks
 from harness_batch.rules import PERMISSIONS, Action, Ask, Rule, rules_from
@@ -171,6 +171,29 @@ def test_secret_files_are_not_read_by_default(path: str) -> None:
 def test_secret_files_are_reopened_by_a_pattern_that_names_them(path: str, pattern: str) -> None:
     assert policy({"read": {pattern: "allow"}}).allows(Ask("read", path))
     assert not policy({"read": {pattern: "allow", path: "deny"}}).allows(Ask("read", path))
+
+
+@pytest.mark.parametrize("home", SECRET_HOMES)
+@pytest.mark.parametrize("below", ["", "/x", "/a/b.txt"])
+def test_a_rule_that_opens_the_outside_does_not_open_homes_of_secrets(
+    home: str, below: str
+) -> None:
+    ask = Ask("external_directory", f"/home/me/{home}{below}")
+    loud = Ask("external_directory", f"/home/me/{home}{below}".upper())
+    for sweeping in ("*", "/**", "/home/**", "/home/me/**", "/home/me/*"):
+        open_wide = policy({"external_directory": {sweeping: "allow"}, "*": "allow"})
+        assert not open_wide.allows(ask)
+        assert not open_wide.allows(loud)
+    named = policy({"external_directory": {f"/home/me/{home}": "allow", f"**/{home}/**": "allow"}})
+    assert named.allows(ask)
+    assert policy({"external_directory": "allow"}).allows(Ask("external_directory", "/home/me/x"))
+
+
+@pytest.mark.parametrize("path", [".harness/runs/run_1/events.jsonl", "a/.harness/history.duckdb"])
+def test_the_runners_own_records_are_edited_only_by_name(path: str) -> None:
+    assert not policy({"edit": "allow"}).allows(Ask("edit", path))
+    assert policy({"edit": {path: "allow"}}).allows(Ask("edit", path))
+    assert policy({"edit": "allow"}).allows(Ask("edit", ".harness/agents/mine.md"))
 
 
 @pytest.mark.parametrize("path", [".env.example", "a/.env.example", "env.py", "src/key.py", "a.b"])
