@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attrs import Factory, frozen
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 MISSING = "no chromium on PATH: the HTML report is not looked at in a browser"
@@ -38,6 +38,11 @@ class Tab:
     blocked: list[str] = Factory(list)
     """Why requests failed."""
 
+    def dismissed(self, dialog: Dialog) -> None:
+        """A dialog is noted, and closed so that the page goes on."""
+        self.trouble.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     def opened(self, file: Path, fragment: str = "") -> Page:
         """The page with the file loaded."""
         self.page.goto(f"{file.as_uri()}{fragment}")
@@ -56,7 +61,7 @@ def tab(browser: Browser, **settings: Any) -> Iterator[Tab]:
     note = opened.trouble.append
     opened.page.on("console", lambda message: note(f"console: {message.text}"))
     opened.page.on("pageerror", lambda error: note(f"error: {error}"))
-    opened.page.on("dialog", lambda dialog: (note(f"dialog: {dialog.message}"), dialog.dismiss()))
+    opened.page.on("dialog", opened.dismissed)
     opened.page.on(
         "request",
         lambda request: None if request.url.startswith("file:") else note(f"asks {request.url}"),

@@ -62,7 +62,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return report_pages.write(tmp_path_factory.mktemp("large"), report_pages.many(500, 10_000))
+    return report_pages.write(tmp_path_factory.mktemp("large"), report_pages.many(60, 10_000))
 
 
 @pytest.fixture
