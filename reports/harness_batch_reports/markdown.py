@@ -9,7 +9,7 @@ Text that an agent, its tools or a repository wrote stands in code only: nothing
 
 from collections.abc import Callable, Iterable, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness_batch_reports import markdown_details, markdown_overview
 from harness_batch_reports.records import BatchReport
@@ -42,9 +42,9 @@ def summary(report: BatchReport) -> str:
     return _page(report, _SUMMARY)
 
 
-def comment(report: BatchReport) -> str:
-    """The page for a pull request's comment, at most `COMMENT_CHARACTERS`."""
-    return _page(report, _COMMENT)
+def comment(report: BatchReport, taken: int = 0) -> str:
+    """The page for a pull request's comment, at most `COMMENT_CHARACTERS` with those `taken`."""
+    return _page(report, evolve(_COMMENT, limit=_COMMENT.limit - taken))
 
 
 def _page(report: BatchReport, room: _Room) -> str:

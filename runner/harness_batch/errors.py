@@ -11,7 +11,9 @@ HarnessError
 │   └── StorageError          disk or database
 ├── ProviderError             the model provider's: the session is `errored`, kind provider
 │   ├── RateLimited           429; carries the wait that the server asked for
-│   ├── Unavailable           5xx, 529, "overloaded"
+│   ├── Unavailable           5xx
+│   │   └── Overloaded        529, "overloaded": too much is asked of the provider
+│   ├── ProviderClosed        we ask it no more: its circuit is open
 │   ├── NetworkFailure        connection refused, cut or lost
 │   ├── ProviderTimeout       no connection, first byte or event in time
 │   ├── AuthFailed            401, 403, a missing key
@@ -19,6 +21,7 @@ HarnessError
 │   ├── ProtocolBroken        an answer that is not what the wire format promises
 │   ├── ContextOverflow       the request is longer than the model's window
 │   └── QuotaExhausted        no credit left; waiting does not help
+├── CodeHostError             the code host (GitHub) refused or could not be reached: exit 3
 └── PatchConflict             a patch does not apply: the answer is no, exit 1
 
 Anything else that reaches the edge is a bug of ours and keeps its traceback.
@@ -109,6 +112,10 @@ class StorageError(HostError):
     """Disk or database refused; what was acknowledged before is kept."""
 
 
+class CodeHostError(HarnessError):
+    """The code host refused a call, or could not be reached; the message has its own words."""
+
+
 class PatchConflict(HarnessError):
     """A patch does not apply to the tree at hand."""
 
@@ -143,10 +150,20 @@ class RateLimited(ProviderError):
 
 
 class Unavailable(ProviderError):
-    """5xx, 529, "overloaded"."""
+    """5xx."""
 
     kind = "unavailable"
     retryable = True
+
+
+class Overloaded(Unavailable):
+    """529, "overloaded": too much is asked of the provider, by everybody or by us."""
+
+
+class ProviderClosed(ProviderError):
+    """The provider is asked no more, as waiting does not mend its last errors. Nothing was sent."""
+
+    kind = "unavailable"
 
 
 class NetworkFailure(ProviderError):

@@ -162,6 +162,13 @@ class JobUpdated:
 
 
 @frozen
+class ProviderLimitChanged:
+    """A provider gets another number of requests at a time, or none for a while, or none at all."""
+
+    limit: records.ProviderLimit
+
+
+@frozen
 class Notice:
     """Something a person should know."""
 
@@ -190,6 +197,7 @@ Payload: TypeAlias = (
     | CheckFinished
     | PatchWritten
     | JobUpdated
+    | ProviderLimitChanged
     | Notice
 )
 

@@ -219,6 +219,22 @@ class Job:
 
 
 @frozen(kw_only=True)
+class ProviderLimit:
+    """How many requests a provider gets at a time from now on, and why that has changed."""
+
+    provider: str
+    requests: int
+    """At a time; 0: none any more."""
+    before: int
+    cause: Literal["rate_limit", "overloaded", "headroom", "increase", "auth", "quota"]
+    cool_down_s: float | None = None
+    """Nothing goes out for so long, but what was refused and has waited for itself."""
+    share_left: float | None = None
+    """Of the tightest quota, 0 to 1, where the provider told it."""
+    changed_at: str
+
+
+@frozen(kw_only=True)
 class Price:
     """A price that some model call was costed with."""
 

@@ -17,6 +17,7 @@ from harness_batch.errors import (
     ContextOverflow,
     ModelRejected,
     NetworkFailure,
+    Overloaded,
     ProtocolBroken,
     ProviderError,
     ProviderTimeout,
@@ -271,12 +272,12 @@ REFUSALS: dict[str, tuple[Any, type[ProviderError]]] = {
     "too large": (Refuse(413, "Payload too large"), ContextOverflow),
     "rate limit": (Refuse(429, {"error": {"message": "slow"}}), RateLimited),
     "no credit": (Refuse(429, {"error": {"code": "insufficient_quota"}}), QuotaExhausted),
-    "overloaded": (Refuse(529, {"error": {"type": "overloaded_error"}}), Unavailable),
+    "overloaded": (Refuse(529, {"error": {"type": "overloaded_error"}}), Overloaded),
     "internal": (Refuse(500, "<html><h1>Oops</h1></html>", {}, "text/html"), Unavailable),
     "bad gateway": (Refuse(502, ""), Unavailable),
     "a page": (Refuse(200, "<html><p>Log in</p></html>", {}, "text/html"), ProtocolBroken),
     "json in place of a stream": (Refuse(200, {"choices": []}), ProtocolBroken),
-    "an error under 200": (Refuse(200, {"error": {"type": "overloaded_error"}}), Unavailable),
+    "an error under 200": (Refuse(200, {"error": {"type": "overloaded_error"}}), Overloaded),
     "nothing": (Refuse(204, ""), ProtocolBroken),
     "moved": (Refuse(307, "", {"location": "http://127.0.0.1:1/"}), ProtocolBroken),
     "closed at once": (Raw(), NetworkFailure),
@@ -324,7 +325,7 @@ async def test_after_a_refusal_the_same_connection_serves_the_next_try(wire: str
 
 
 ERRORS: list[tuple[dict[str, Any], type[ProviderError]]] = [
-    ({"type": "overloaded_error", "message": "Overloaded"}, Unavailable),
+    ({"type": "overloaded_error", "message": "Overloaded"}, Overloaded),
     ({"type": "rate_limit_error", "message": "slow"}, RateLimited),
     ({"type": "invalid_request_error", "message": "no"}, ModelRejected),
     ({"code": "context_length_exceeded", "message": "too long"}, ContextOverflow),
@@ -571,8 +572,8 @@ def test_a_base_url_that_is_none_is_refused_at_once(wire: str, url: str) -> None
 
 
 def test_types_that_do_not_exist_yet_are_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="type copilot is not supported yet"):
-        open_model("copilot", "http://127.0.0.1:1")
+    with pytest.raises(Unsupported, match="type telepathy is not supported yet"):
+        open_model("telepathy", "http://127.0.0.1:1")
 
 
 @WIRE
@@ -582,3 +583,14 @@ async def test_tool_choice_none_keeps_the_tools_and_says_so(wire: str) -> None:
     body = server.requests[0].json
     assert body["tools"]
     assert body["tool_choice"] == ({"type": "none"} if wire == "anthropic" else "none")
+
+
+@WIRE
+async def test_parameters_of_the_url_stand_at_its_end(wire: str) -> None:
+    query = {"api-version": "2024-10-21", "a b": "ü&"}
+    async with serve([LOOK]) as server:
+        model = open_model(wire, f"{url_of(server, wire)}/?own=1", query=query, api_key=None)
+        await replies(model, request())
+        await model.aclose()
+    assert server.requests[0].path in {"/v1/messages", "/v1/chat/completions", "/v1/responses"}
+    assert server.requests[0].query == "own=1&api-version=2024-10-21&a+b=%C3%BC%26"

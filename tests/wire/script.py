@@ -79,6 +79,10 @@ class Delivery:
     """Seconds between keep-alive comments that follow `silent_after` for ever."""
     pause: float | None = None
     """Seconds between writes."""
+    first_byte: float = 0.0
+    """Seconds before the reply begins."""
+    headers: Mapping[str, str] = Factory(dict)
+    """More of them."""
     framing: Literal["chunked", "close", "length"] = "chunked"
     keep_alive: bool = True
     error_after: tuple[int, Mapping[str, Any]] | None = None

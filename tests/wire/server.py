@@ -40,6 +40,8 @@ class Seen:
     body: bytes
     connection: int
     """Number of the connection it came on."""
+    query: str = ""
+    """Parameters of the URL, which `path` is without."""
 
     @cached_property
     def json(self) -> Any:
@@ -219,7 +221,8 @@ class _Connection:
                 return None
         body = bytes(self.received[end + 4 : size])
         del self.received[:size]
-        return Seen(method, path, headers, body, self.number)
+        path, _, query = path.partition("?")
+        return Seen(method, path, headers, body, self.number, query)
 
     async def _more(self) -> bool:
         data = await self.stream.receive_some(65_536)
@@ -260,6 +263,8 @@ class _Connection:
             headers["content-length"] = str(sum(map(len, pieces)))
         lasting = delivery.keep_alive and delivery.framing != "close"
         headers["connection"] = "keep-alive" if lasting else "close"
+        headers.update(delivery.headers)
+        await trio.sleep(delivery.first_byte)
         await self.stream.send_all(_head(200, headers))
         limit = delivery.cut_after if delivery.cut_after is not None else delivery.silent_after
         sent = 0

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from harness_batch.app.attempts import Mask, Models, cleared_up, next_attempt, refused
 from harness_batch.app.resume import ended_as
+from harness_batch.engine.admission import Admission
 from harness_batch.engine.attempt import AttemptRun
 from harness_batch.engine.conversation import Agenda
 from harness_batch.engine.family import Child, Parent
@@ -50,6 +51,7 @@ class ChildRuns:
     tools: Callable[[Item], tuple[Tool, ...]]
     write: Callable[[Path, bytes], None]
     mask: Mask
+    admission: Admission
     secrets: Secrets
     """The runner's; no output may hold one."""
 
@@ -147,6 +149,7 @@ class ChildRuns:
             child_sessions=self,
             depth=child.session.depth,
             carryover=child.carryover,
+            admission=self.admission,
         )
 
 

@@ -10,6 +10,7 @@ import trio
 from attrs import define, evolve, field
 
 from harness_batch import __version__
+from harness_batch.app.admissions import Admissions
 from harness_batch.app.ci import ci_job
 from harness_batch.app.interrupts import GRACE_S, Interrupts
 from harness_batch.app.last_words import (
@@ -206,9 +207,11 @@ class Execution:
         sites: Sites,
         reuse: Reuse,
     ) -> Sessions:
+        config = self.prepared.config
         return Sessions(
             run_id=self.run.run_id,
-            config=self.prepared.config,
+            config=config,
+            admissions=Admissions(providers=config.providers, log=log, jobs=self.options.jobs),
             notes=self.prepared.notes,
             log=log,
             folder=self.folder,

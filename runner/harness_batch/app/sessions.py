@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import Factory, evolve, frozen
 
+from harness_batch.app.admissions import Admissions
 from harness_batch.app.attempts import Models, cleared_up, next_attempt, refused
 from harness_batch.app.child_sessions import ChildRuns
 from harness_batch.app.prices import prices_of
@@ -40,6 +41,7 @@ from harness_batch.tools.protocol import Tool
 from harness_batch.tools.skill import SkillTool
 from harness_batch.tools.table import bundled_tools, final_output
 
+PROVIDER_UNAVAILABLE = "provider_unavailable"
 OpenSite = Callable[[Item, Session], AbstractAsyncContextManager[Site]]
 
 
@@ -62,12 +64,15 @@ class Sessions:
     date: str
     platform: str
     child_items: ChildItems
+    admissions: Admissions
     keyring: Keyring
     earlier: Mapping[str, Session] = Factory(dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
 
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""
+        if item.refusal is None and self.admissions.closed(item.models):
+            return self.skip(item, PROVIDER_UNAVAILABLE)
         session = self._created(item)
         attempt = next_attempt(session)
         if item.refusal is not None:
@@ -101,11 +106,12 @@ class Sessions:
             "max_failures": "--max-failures of the run was reached before its turn",
             "storage": "the disk refused to take more before its turn",
             "internal": "a bug in the runner ended the run before its turn",
+            PROVIDER_UNAVAILABLE: "its provider refused the key or had no credit, before its turn",
         }
         ended = evolve(
             session,
             status="skipped",
-            reason="not_admitted",
+            reason=PROVIDER_UNAVAILABLE if reason == PROVIDER_UNAVAILABLE else "not_admitted",
             detail=words.get(reason, reason),
             finished_at=timestamp(),
         )
@@ -175,6 +181,7 @@ class Sessions:
             outputs=place.outputs,
             secrets=self.mask,
             child_sessions=self._child_runs(),
+            admission=self.admissions,
         )
         stop.begin(item.limits)
         first = AttemptRun(
@@ -211,6 +218,7 @@ class Sessions:
             tools=_tools,
             write=self._write,
             mask=self._mask_folder,
+            admission=self.admissions,
             secrets=self.mask,
         )
 

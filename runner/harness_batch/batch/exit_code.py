@@ -17,9 +17,12 @@ def exit_code(sessions: Iterable[Session], *, stopped: str | None, signal: int |
         return signal
     if stopped is not None:
         return 4
-    statuses = {session.status for session in sessions if session.depth == 0}
+    own = [session for session in sessions if session.depth == 0]
+    statuses = {session.status for session in own}
     if "failed" in statuses:
         return 1
     if statuses & {"errored", "cancelled", None}:
         return 3
+    if any(session.reason == "provider_unavailable" for session in own):
+        return 3  # skipped, but not because of anything that the user asked for
     return 0

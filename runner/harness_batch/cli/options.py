@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 import click
 from attrs import fields
 
-from harness_batch.app.options import Inputs
+from harness_batch.app.options import ConfigSources, Inputs
 from harness_batch.errors import UsageError
 from harness_batch.limits import Limits, duration_seconds
 
@@ -155,13 +155,24 @@ def config_options(command: Function) -> Function:
     return command
 
 
+def sources_of(config: Path | None, trust_repo: bool, repo_config: bool) -> ConfigSources:
+    """The record of `config_options`."""
+    return ConfigSources(
+        cwd=Path.cwd(),
+        environ=dict(os.environ),
+        explicit=config,
+        trust_repo=trust_repo,
+        repo_config=repo_config,
+    )
+
+
 def inputs_of(values: Mapping[str, Any], rules: Rules) -> Inputs:
     """The record of `input_options`. Raises: UsageError."""
     return Inputs(
         recipes=values["recipes"],
         cwd=Path.cwd(),
         environ=dict(os.environ),
-        parameters=dict(_pair("-p", text) for text in values["parameters"]),
+        parameters=dict(pair("-p", text) for text in values["parameters"]),
         parameter_files=values["parameter_files"],
         model=values["model"],
         agent=values["agent"],
@@ -180,7 +191,7 @@ def limits_of(texts: tuple[str, ...]) -> Limits:
     """`--limit KEY=VALUE ...` as a record; of two for one key the lower. Raises: UsageError."""
     limits = Limits()
     for text in texts:
-        key, value = _pair("--limit", text)
+        key, value = pair("--limit", text)
         declared: dict[str, Any] = {key: _limit_value(key, value)}
         limits = limits.lowest(Limits(**declared))
     return limits
@@ -221,7 +232,8 @@ def money(text: str) -> Decimal:
     return amount
 
 
-def _pair(option_name: str, text: str) -> tuple[str, str]:
+def pair(option_name: str, text: str) -> tuple[str, str]:
+    """`KEY=VALUE` in two. Raises: UsageError."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise UsageError(f"{option_name} {text}: write KEY=VALUE")

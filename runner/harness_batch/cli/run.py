@@ -1,6 +1,5 @@
 """`harness-batch run`: the sessions of recipes, their database, reports and patches."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -116,14 +115,14 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
         run(
             inputs,
             config_of(ctx, inputs),
-            _run_options(values),
+            _run_options(values, ("run", *ctx.meta["argv"])),
             progress=values["progress"],
             as_json=values["as_json"],
         )
     )
 
 
-def _run_options(values: dict[str, Any]) -> RunOptions:
+def _run_options(values: dict[str, Any], argv: tuple[str, ...]) -> RunOptions:
     return RunOptions(
         jobs=values["jobs"],
         out=values["out"],
@@ -142,7 +141,7 @@ def _run_options(values: dict[str, Any]) -> RunOptions:
         shard=values["shard"],
         resume=values["resume"] or ("last" if values["rerun"] else None),
         rerun=values["rerun"],
-        argv=("run", *sys.argv[1 + (sys.argv[1:2] == ["run"]) :]),
+        argv=argv,
     )
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from attrs import Factory, evolve, frozen
 
 from harness_batch.agents.record import Skill, Words
+from harness_batch.engine.admission import Admission, Unlimited
 from harness_batch.engine.children import Children
 from harness_batch.engine.compaction import SUMMARY_SYSTEM, SUMMARY_TOKENS
 from harness_batch.engine.compactor import Compactor
@@ -54,6 +55,8 @@ class Agenda:
     """Of earlier attempts whose conversation this one goes on with."""
     fallbacks: tuple[Model, ...] = ()
     """Models in place of one that fails before anything was said, in order."""
+    admission: Admission = Factory(Unlimited)
+    """Shares the providers out among sessions."""
 
 
 async def converse(
@@ -108,6 +111,7 @@ def _stepper(agenda: Agenda, runner: ToolRunner, stop: StopSignal, before: Loop 
         spend=runner.spend,
         stop=stop,
         temperature=_temperature(agenda.item),
+        admission=agenda.admission,
         last_choice=Only(FINAL_OUTPUT) if by_schema else "none",
     )
 
@@ -141,6 +145,7 @@ def _summariser(agenda: Agenda, stepper: Stepper) -> Stepper:
         spend=stepper.spend,
         stop=stepper.stop,
         purpose="compaction",
+        admission=stepper.admission,
         most_output_tokens=SUMMARY_TOKENS,
     )
 
@@ -175,6 +180,7 @@ def _runner(
         outputs=agenda.outputs,
         secrets=agenda.secrets,
         may=agenda.policy.allows,
+        takes_images=agenda.model.info.abilities.images is True,
         tmp=site.tmp,
         files=agenda.carryover.files,
         todos=agenda.carryover.todos,

@@ -1,32 +1,34 @@
 """One step: a request, its reply read while tools run, retries around it."""
 
-import math
 import random
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
+from hashlib import blake2b
 
 import trio
 from attrs import define, field, frozen
 
 from harness_batch.engine import retry
+from harness_batch.engine.admission import Admission, Knock, Slot, Unlimited
 from harness_batch.engine.endings import Stopped
 from harness_batch.engine.log import AttemptLog
-from harness_batch.engine.model_calls import ModelCalls
+from harness_batch.engine.model_calls import ModelCalls, OpenCall
+from harness_batch.engine.reply import Reply
 from harness_batch.engine.spend import Allowance, Busy, Spend
 from harness_batch.engine.stop import StopSignal
 from harness_batch.engine.stream_parts import StreamParts
 from harness_batch.engine.tool_calls import ToolRunner
-from harness_batch.engine.transcript import Draft, Transcript, byte_length
+from harness_batch.engine.transcript import Transcript, byte_length
 from harness_batch.errors import (
     AuthFailed,
     ModelRejected,
-    NetworkFailure,
     ProviderError,
-    only_cause,
 )
-from harness_batch.messages import Part, StepFinish, StepStart, TokenUsage, Turn
-from harness_batch.models.protocol import Model, ModelRequest, Only, ToolCall, ToolChoice
+from harness_batch.messages import StepFinish, StepStart, TokenUsage, Turn
+from harness_batch.models.protocol import Model, ModelRequest, Only, ToolChoice
+from harness_batch.models.quotas import least_left
 from harness_batch.records import Purpose
 
 REDOS = 1
@@ -58,12 +60,14 @@ class Stepper:
     most_output_tokens: int | None = None
     last_choice: ToolChoice = "none"
     """What the last allowed step may still call."""
+    admission: Admission = field(factory=Unlimited)
     chance: random.Random = field(factory=random.Random)
     short: Stopped | None = None
     """The limit that took room from the newest reply, when the reply was cut off for it."""
     calls: ModelCalls = field(init=False)
     fixed_size: int = field(init=False)
     """Bytes of system prompt and tools: what every request carries beside the transcript."""
+    _prefix: str = field(init=False)
     _sent: int = 0
     """Requests for the step under way, of all models that were asked."""
 
@@ -73,6 +77,8 @@ class Stepper:
             byte_length(spec.description) + byte_length(str(spec.parameters))
             for spec in self.runner.specs
         )
+        fixed = "\0".join((*self.system, *map(str, self.runner.specs)))
+        self._prefix = blake2b(fixed.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
     def use(self, model: Model) -> None:
         """Ask this model from now on."""
@@ -89,6 +95,9 @@ class Stepper:
         outcome: Turn | Stopped | None = None
         try:
             outcome = await self._until_answered(last=last)
+        except ProviderError as error:
+            self.admission.given_up(self.model.ref, error)
+            raise
         finally:
             if isinstance(outcome, Turn):
                 self._sent = 0
@@ -102,25 +111,48 @@ class Stepper:
         tries, redos, renewed = 0, 0, False
         choice: ToolChoice = self.last_choice if last else "auto"
         while True:
-            size = self.transcript.size + self.fixed_size
-            allowance = await self._allowed(size)
-            if isinstance(allowance, Stopped):
-                return allowance
-            tries += 1
-            match await self._attempt(allowance, size, choice, last=last):
-                case Turn() as turn:
-                    return turn
+            match await self._once(choice, last=last, again=tries > 0):
+                case Turn() | Stopped() as outcome:
+                    return outcome
                 case BrokenOff(error=error, consumed=True):
                     redos += 1
                     if redos > REDOS or not error.retryable:
                         raise error
                 case BrokenOff(error=ModelRejected(status=400)) if isinstance(choice, Only):
                     choice = "auto"  # some servers know no choice of a tool by its name
+                case BrokenOff(error=ModelRejected() as error) if self.transcript.drop_new_images():
+                    self.log.notice(f"{error}; once more without the image")
                 case BrokenOff(error=AuthFailed(status=401) as error) if not renewed:
                     renewed = True
                     await self._renew(error)
                 case BrokenOff(error=error):
-                    await self._wait(error, tries)
+                    await self._wait(error, tries + 1)
+            tries += 1
+
+    async def _once(
+        self, choice: ToolChoice, *, last: bool, again: bool
+    ) -> Turn | Stopped | BrokenOff:
+        slot = await self._admitted(again=again)
+        try:
+            size = self.transcript.size + self.fixed_size
+            allowance = await self._allowed(size)
+            if isinstance(allowance, Stopped):
+                return allowance
+            return await self._attempt(allowance, size, choice, slot, last=last)
+        finally:
+            slot.release()
+
+    async def _admitted(self, *, again: bool) -> Slot:
+        knock = Knock(
+            ref=self.model.ref,
+            prefix=self._prefix,
+            prefix_bytes=self.fixed_size,
+            first=self.purpose == "step" and self.spend.steps == 1 and not again,
+            again=again,
+            deadline=self.stop.deadline,
+        )
+        with self._waiting():
+            return await self.admission.admit(knock)
 
     async def _renew(self, refused: AuthFailed) -> None:
         """Raises: ProviderError when there is no other credential than the refused one."""
@@ -137,13 +169,13 @@ class Stepper:
         return allowance
 
     async def _attempt(
-        self, allowance: Allowance, size: int, choice: ToolChoice, *, last: bool
+        self, allowance: Allowance, size: int, choice: ToolChoice, slot: Slot, *, last: bool
     ) -> Turn | BrokenOff:
         draft = self.transcript.reply()
         draft.add(StepStart(step=self.spend.steps))
         self._sent += 1
         call = self.calls.open(draft.message.id, allowance, size, self._sent)
-        reply = Reply(self.model, self.runner, draft, last, partial(self.calls.close, call))
+        reply = Reply(self.model, self.runner, draft, last, partial(self._read, call, slot), slot)
         try:
             # The intent must be on the disk before money can be spent on it.
             await self.log.log.sync()
@@ -171,6 +203,17 @@ class Stepper:
         self.transcript.keep(turn)
         return turn
 
+    def _read(
+        self, call: OpenCall, slot: Slot, parts: StreamParts, error: ProviderError | None
+    ) -> Decimal | None:
+        """The provider has said its last word. Tools run on without the slot: children want it."""
+        if error is None:
+            slot.replied(least_left(parts.quotas))
+        else:
+            slot.failed(error)
+        slot.release()
+        return self.calls.close(call, parts, error)
+
     def _request(self, allowance: Allowance, choice: ToolChoice) -> ModelRequest:
         return ModelRequest(
             system=self.system,
@@ -189,67 +232,15 @@ class Stepper:
             self.log.notice(f"no retry: waiting {seconds:.0f} s would pass the time limit")
             raise error
         self.log.notice(f"{error}; next try in {seconds:.1f} s")
-        self.stop.extend(seconds)
+        with self._waiting():
+            await trio.sleep(seconds)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Time that the provider keeps us waiting is no working time."""
         began = trio.current_time()
         try:
-            await trio.sleep(seconds)
+            with self.stop.waiting():
+                yield
         finally:
             self.spend.waited_s += trio.current_time() - began
-
-
-@define
-class Reply:
-    """One reply being read: a reader and an executor, joined by a channel.
-
-    The stream is read on while a tool runs, so that a slow tool neither stalls the connection nor
-    trips the server's own timeout.
-    """
-
-    model: Model
-    runner: ToolRunner
-    draft: Draft
-    tools_off: bool
-    on_end: Callable[[StreamParts, ProviderError | None], Decimal | None]
-    """Called when the provider has said its last word, tools may run on; returns the cost."""
-    parts: StreamParts = field(init=False)
-    error: ProviderError | None = None
-    executed: bool = False
-    is_read: bool = False
-    usd: Decimal | None = None
-    _send: trio.MemorySendChannel[tuple[ToolCall, Part]] = field(init=False)
-    _receive: trio.MemoryReceiveChannel[tuple[ToolCall, Part]] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        # Unbounded: the model's own output limit bounds it, and the reader must never wait.
-        self._send, self._receive = trio.open_memory_channel(math.inf)
-        self.parts = StreamParts(self.draft, self._hand_on)
-
-    async def read(self, request: ModelRequest) -> None:
-        """Read to the end; what the provider did wrong is in `error` afterwards."""
-        with only_cause():
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._execute)
-                async with self._send:
-                    try:
-                        await self._take_all(request)
-                    except ProviderError as error:
-                        self.error = error
-                    self.is_read = True
-                    self.usd = self.on_end(self.parts, self.error)
-
-    async def _take_all(self, request: ModelRequest) -> None:
-        async with self.model.stream(request) as batches:
-            async for batch in batches:
-                self.parts.take(batch)
-                if self.parts.first_at is None and self.parts.consumed:
-                    self.parts.first_at = trio.current_time()
-        if self.parts.finish is None:
-            raise NetworkFailure("the stream ended before its end mark")
-
-    async def _execute(self) -> None:
-        async for call, part in self._receive:
-            self.executed = True
-            await self.runner.answer(call, part, self.draft, tools_off=self.tools_off)
-
-    def _hand_on(self, call: ToolCall, part: Part) -> None:
-        self._send.send_nowait((call, part))

@@ -1,6 +1,8 @@
 """Ending a session from outside: signals, run-level stops, its parent and its own clocks."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import trio
 from attrs import define, field
@@ -27,6 +29,9 @@ class StopSignal:
     limits: Limits = field(factory=Limits)
     above: "StopSignal | None" = None
     """Of the session that waits for this one: our waiting for a provider is its waiting too."""
+    _waits: int = 0
+    """How many, of this session and those below it, wait for a provider just now."""
+    _waits_since: float = 0.0
     _scope: trio.CancelScope | None = None
     _writing: trio.CancelScope | None = None
 
@@ -48,17 +53,48 @@ class StopSignal:
             if self._writing is not None:
                 self._writing.deadline = min(self._writing.deadline, self._written_by())
 
-    def extend(self, seconds: float) -> None:
-        """Do not count this wait as working time."""
-        self.working_deadline += seconds
-        if self.above is not None:
-            self.above.extend(seconds)
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Waiting for a provider, here and above: `working_seconds` stand still, no other limit."""
+        line = list(self._line())
+        for signal in line:
+            signal.begin_wait()
+        try:
+            yield
+        finally:
+            for signal in line:
+                signal.end_wait()
+
+    def _line(self) -> "Iterator[StopSignal]":
+        signal: StopSignal | None = self
+        while signal is not None:
+            yield signal
+            signal = signal.above
+
+    def begin_wait(self) -> None:
+        """One more waits; of `waiting`."""
+        if not self._waits:
+            self._waits_since = trio.current_time()
+        self._waits += 1
+        self._set_deadline()
+
+    def end_wait(self) -> None:
+        """One fewer waits; of `waiting`."""
+        self._waits -= 1
+        if not self._waits:
+            self.working_deadline += trio.current_time() - self._waits_since
+        self._set_deadline()
+
+    def _set_deadline(self) -> None:
         if self._scope is not None:
-            self._scope.deadline = min(self.deadline, self.working_deadline)
+            self._scope.deadline = self._ends_at()
+
+    def _ends_at(self) -> float:
+        return self.deadline if self._waits else min(self.deadline, self.working_deadline)
 
     def scope(self) -> trio.CancelScope:
         """A fresh scope for the next stretch of work; cancelled at once when we were stopped."""
-        self._scope = trio.CancelScope(deadline=min(self.deadline, self.working_deadline))
+        self._scope = trio.CancelScope(deadline=self._ends_at())
         if self.reason is not None:
             self._scope.cancel()
         return self._scope
@@ -74,7 +110,7 @@ class StopSignal:
 
     def over(self) -> Ending | None:
         """Why nothing more can be begun; None while something can."""
-        late = trio.current_time() >= min(self.deadline, self.working_deadline)
+        late = trio.current_time() >= self._ends_at()
         return self.ending() if late or self.reason is not None else None
 
     def ending(self) -> Ending:

@@ -9,6 +9,7 @@ from harness_batch.messages import Failed, Part, Pending, Reasoning, Text, ToolU
 from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
+    QuotasTold,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -20,6 +21,7 @@ from harness_batch.models.protocol import (
     ToolInputDelta,
     ToolInputStart,
 )
+from harness_batch.models.quotas import Quota
 
 CUT_OFF = "interrupted: the reply broke off before the arguments were complete; nothing was run"
 """What the model is told of such a call."""
@@ -34,6 +36,8 @@ class StreamParts:
     """Gets each complete tool call with its (pending) part."""
     started: ReplyStarted | None = None
     finish: Finish | None = None
+    quotas: tuple[Quota, ...] = ()
+    """What the provider told of its rate limits."""
     consumed: bool = False
     """Something of the reply's content arrived."""
     first_at: float | None = None
@@ -62,6 +66,8 @@ class StreamParts:
 
     def _boundary(self, event: LlmEvent) -> None:
         match event:
+            case QuotasTold(quotas=quotas):
+                self.quotas = quotas
             case ReplyStarted():
                 self.started = event
             case TextStart(id=key):

@@ -64,6 +64,11 @@ def load() -> None:
     packaged()
 
 
+def list_version() -> str:
+    """Of the packaged prices."""
+    return packaged().version
+
+
 def is_loaded() -> bool:
     """Whether nobody has to wait for the packaged prices any more."""
     return packaged.cache_info().currsize > 0

@@ -27,6 +27,7 @@ from harness_batch.errors import (
 from harness_batch.models import refusals
 from harness_batch.models.access import Entry
 from harness_batch.models.paced import Batches, PacedStream
+from harness_batch.models.quotas import Quota, quotas_of
 from harness_batch.models.transport import Transport
 
 REFUSAL_BYTES = 64 * 1024
@@ -53,6 +54,8 @@ class Answer:
 
     status: int
     batches: Batches
+    quotas: tuple[Quota, ...] = ()
+    """What its headers tell of rate limits."""
 
     async def rest(self) -> None:
         """Read past the end mark to the body's end, or the connection cannot be used again."""
@@ -115,7 +118,7 @@ class Line:
             kind = response.headers.get("content-type", "text/event-stream")
             if response.status_code != 200 or "text/event-stream" not in kind.lower():
                 raise await self._refusal(response, kind, batches)
-            yield Answer(response.status_code, batches)
+            yield Answer(response.status_code, batches, quotas_of(response.headers))
         finally:
             with trio.CancelScope(shield=True):
                 await batches.aclose()

@@ -4,18 +4,17 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from attrs import define, field
 from httpx_sse import ServerSentEvent
 
 from harness_batch.errors import NetworkFailure, ProtocolBroken
-from harness_batch.messages import FinishReason, JsonObject, TokenUsage
+from harness_batch.messages import FinishReason, JsonObject
 from harness_batch.models import refusals
-from harness_batch.models.fields import count, document, mapping, money, text
+from harness_batch.models.fields import document, mapping, text
 from harness_batch.models.hosted import Wire
 from harness_batch.models.openai_calls import CallCollector
-from harness_batch.models.openai_wire import LimitName, RequestWriter
+from harness_batch.models.openai_wire import RequestWriter
 from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
@@ -28,6 +27,7 @@ from harness_batch.models.protocol import (
     TextStart,
 )
 from harness_batch.models.streaming import StreamError
+from harness_batch.models.usage_report import chat_usage, stated_cost
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -101,8 +101,8 @@ class OpenAiReply:
             reason = "content_filter"
         elif reason == "stop" and self._calls.any:
             reason = "tool_calls"
-        usage = usage_of(self._usage) if self._usage is not None else None
-        cost = money((self._usage or {}).get("cost"))
+        usage = chat_usage(self._usage) if self._usage is not None else None
+        cost = stated_cost(self._usage or {})
         return [Finish(reason, usage, self._usage, cost, *self._response, self._skipped)]
 
     def _begin(self, chunk: JsonObject) -> list[LlmEvent]:
@@ -185,34 +185,10 @@ class OpenAiReply:
             self._usage = usage
 
 
-def usage_of(raw: JsonObject) -> TokenUsage:
-    """`prompt_tokens` is the total already, cache included."""
-    prompt, completion = raw.get("prompt_tokens_details"), raw.get("completion_tokens_details")
-    prompt = prompt if isinstance(prompt, dict) else {}
-    completion = completion if isinstance(completion, dict) else {}
-    read = count(prompt, "cached_tokens") or count(raw, "prompt_cache_hit_tokens")  # DeepSeek's
-    total = count(raw, "prompt_tokens")
-    return TokenUsage(
-        input=total,
-        cache_read=min(read, total),
-        cache_write_5m=min(count(prompt, "cache_write_tokens"), max(0, total - read)),
-        output=count(raw, "completion_tokens"),
-        reasoning=count(completion, "reasoning_tokens"),
-    )
-
-
-def _limit_name(base_url: str) -> LimitName:
-    """OpenAI's newer models refuse `max_tokens`, most other servers know nothing else."""
-    host = urlsplit(base_url).hostname or ""
-    if host == "api.openai.com" or host.endswith(".openai.azure.com"):
-        return "max_completion_tokens"
-    return "max_tokens"
-
-
 WIRE = Wire(
     home="https://api.openai.com/v1",
     path="/chat/completions",
     key_header="authorization",
-    writer=lambda model, base_url: RequestWriter(model, _limit_name(base_url)),
+    writer=RequestWriter,
     reader=OpenAiReply,
 )

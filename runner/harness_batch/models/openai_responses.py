@@ -9,14 +9,15 @@ from attrs import define, field
 from httpx_sse import ServerSentEvent
 
 from harness_batch.errors import NetworkFailure
-from harness_batch.messages import FinishReason, JsonObject, TokenUsage
+from harness_batch.messages import FinishReason, JsonObject
 from harness_batch.models import refusals
-from harness_batch.models.fields import count, document, mapping, money, text
+from harness_batch.models.fields import document, mapping, text
 from harness_batch.models.hosted import Wire
 from harness_batch.models.openai_responses_wire import RequestWriter
 from harness_batch.models.protocol import Finish, LlmEvent, ReplyStarted
 from harness_batch.models.response_items import ItemCollector
 from harness_batch.models.streaming import StreamError
+from harness_batch.models.usage_report import responses_usage, stated_cost
 
 _REASONS: dict[str, FinishReason] = {
     "max_output_tokens": "length",
@@ -121,28 +122,12 @@ class ResponsesReply:
             why = text(mapping(response, "incomplete_details"), "reason")
             reason = _REASONS.get(why, "unknown")
         raw = mapping(response, "usage")
-        usage = usage_of(raw) if raw else None
-        spent = money(raw.get("cost"))
+        usage = responses_usage(raw) if raw else None
+        spent = stated_cost(raw)
         names = _names(response)
         events.append(Finish(reason, usage, raw or None, spent, *names, self._skipped))
         self.finished = True
         return events
-
-
-def usage_of(raw: JsonObject) -> TokenUsage:
-    """`input_tokens` is the total already, cache included."""
-    details, made = raw.get("input_tokens_details"), raw.get("output_tokens_details")
-    details = details if isinstance(details, dict) else {}
-    made = made if isinstance(made, dict) else {}
-    total = count(raw, "input_tokens")
-    read = min(count(details, "cached_tokens"), total)
-    return TokenUsage(
-        input=total,
-        cache_read=read,
-        cache_write_5m=min(count(details, "cache_write_tokens"), total - read),
-        output=count(raw, "output_tokens"),
-        reasoning=count(made, "reasoning_tokens"),
-    )
 
 
 def _names(response: JsonObject) -> tuple[str | None, str | None]:
@@ -153,6 +138,6 @@ WIRE = Wire(
     home="https://api.openai.com/v1",
     path="/responses",
     key_header="authorization",
-    writer=lambda model, _base_url: RequestWriter(model),
+    writer=RequestWriter,
     reader=ResponsesReply,
 )

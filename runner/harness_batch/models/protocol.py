@@ -13,6 +13,7 @@ from attrs import frozen
 
 from harness_batch.config.record import ModelInfo
 from harness_batch.messages import FinishReason, JsonObject, ModelRef, TokenUsage, Turn
+from harness_batch.models.quotas import Quota
 
 
 @frozen(kw_only=True)
@@ -47,6 +48,13 @@ class ModelRequest:
     max_output_tokens: int
     tool_choice: ToolChoice = "auto"
     temperature: float | None = None
+
+
+@frozen
+class QuotasTold:
+    """The response has begun, and its headers tell of rate limits."""
+
+    quotas: tuple[Quota, ...]
 
 
 @frozen
@@ -146,7 +154,8 @@ class Finish:
 
 
 LlmEvent: TypeAlias = (
-    ReplyStarted
+    QuotasTold
+    | ReplyStarted
     | TextStart
     | TextDelta
     | TextEnd

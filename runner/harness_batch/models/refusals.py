@@ -18,6 +18,7 @@ from harness_batch.errors import (
     AuthFailed,
     ContextOverflow,
     ModelRejected,
+    Overloaded,
     ProtocolBroken,
     ProviderError,
     ProviderTimeout,
@@ -135,10 +136,8 @@ def typed(refusal: Refusal, provider: str, hint: str, secret: str | None) -> Pro
     wait = refusal.retry_after
     kind = _kind(refusal)
     status = None if refusal.under_way else refusal.status
-    if kind is RateLimited:
-        return RateLimited(text, status=status, retry_after=wait)
-    if kind is Unavailable:
-        return Unavailable(text, status=status, retry_after=wait)
+    if kind.retryable and kind is not ProviderTimeout:
+        return kind(text, status=status, retry_after=wait)
     return kind(f"{text} ({hint})" if kind is AuthFailed else text, status=status)
 
 
@@ -151,8 +150,8 @@ def _kind(refusal: Refusal) -> type[ProviderError]:
         return ContextOverflow
     if not status and "rate limit" in words.lower():
         return RateLimited
-    if any("overloaded" in code for code in refusal.codes):
-        return Unavailable
+    if status == 529 or any("overloaded" in code for code in refusal.codes):
+        return Overloaded
     return _kind_of_status(status)
 
 

@@ -15,7 +15,7 @@ from httpx_sse import ServerSentEvent
 
 from harness_batch.errors import NetworkFailure, ProtocolBroken, ProviderError, ProviderTimeout
 from harness_batch.models.http import LOST, Answer, Line
-from harness_batch.models.protocol import LlmEvent
+from harness_batch.models.protocol import LlmEvent, QuotasTold
 from harness_batch.models.refusals import Refusal
 from harness_batch.models.sse import EventDecoder
 
@@ -134,6 +134,8 @@ class _Reading:
 async def _batches(
     line: Line, answer: Answer, reading: _Reading
 ) -> AsyncGenerator[Sequence[LlmEvent], None]:
+    if answer.quotas:
+        yield [QuotasTold(answer.quotas)]
     patience = line.settings.first_byte_timeout
     deadline = trio.current_time() + patience
     while not reading.reader.finished:

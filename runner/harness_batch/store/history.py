@@ -23,7 +23,7 @@ from harness_batch.store.lock import WAIT_SECONDS, held
 
 RUN: Final = "merged_run"
 """The name under which the run's database is attached."""
-_OF_RUN = {"run", "session", "notice", "projected"}
+_OF_RUN = {"run", "session", "notice", "provider_limit", "projected"}
 """Tables whose rows name their run; the others name their session."""
 _SHARED = {"schema_version", "price"}
 

@@ -45,6 +45,7 @@ DECISION: Final = "permission_decision"
 CHECK: Final = "check_result"
 PATCH: Final = "patch"
 JOB: Final = "job"
+PROVIDER_LIMIT: Final = "provider_limit"
 NOTICE: Final = "notice"
 
 TABLES: Final = (
@@ -60,6 +61,7 @@ TABLES: Final = (
     CHECK,
     PATCH,
     JOB,
+    PROVIDER_LIMIT,
     NOTICE,
 )
 """Every table that events fill."""
@@ -103,8 +105,6 @@ class Rows:
         """One more event, in the order of the journal."""
         self.reached[event.run_id] = event.seq
         match event.payload:
-            case events.RunStarted(run) | events.RunFinished(run):
-                self._put(RUN, run.run_id, run)
             case events.SessionCreated(session) | events.SessionUpdated(session):
                 self._put(SESSION, session.session_id, session)
             case events.SessionStarted(attempt):
@@ -125,8 +125,6 @@ class Rows:
                     self._open[part_id].deltas.append(delta)
             case events.ModelCallOpened(model_call) | events.ModelCallClosed(model_call):
                 self._put(MODEL_CALL, model_call.model_call_id, model_call)
-            case events.PricesUsed(prices):
-                self._put_prices(prices)
             case events.ToolCallStarted(tool_call) | events.ToolCallFinished(tool_call):
                 self._put(TOOL_CALL, tool_call.tool_call_id, tool_call)
             case events.PermissionDecided(decision):
@@ -137,8 +135,23 @@ class Rows:
                 self._put(PATCH, patch.attempt_id, patch)
             case events.JobUpdated(job):
                 self._put(JOB, job.job_id, job)
-            case events.Notice():
-                self._put(NOTICE, event.seq, _notice_row(event, event.payload))
+            case _:
+                self._take_of_run(event)
+
+    def _take_of_run(self, event: Event) -> None:
+        """Events that belong to no session, or to any."""
+        match event.payload:
+            case events.RunStarted(run) | events.RunFinished(run):
+                self._put(RUN, run.run_id, run)
+            case events.PricesUsed(prices):
+                self._put_prices(prices)
+            case events.ProviderLimitChanged(limit):
+                self._put(PROVIDER_LIMIT, event.seq, {**_columns(limit), **_of_run(event)})
+            case events.Notice(level, text):
+                told = {"session_id": event.session_id, "level": level, "text": text}
+                self._put(NOTICE, event.seq, {**_of_run(event), **told, "ts": event.ts})
+            case _:
+                raise AssertionError(event.payload)
 
     def _put_prices(self, prices: Iterable[records.Price]) -> None:
         for price in prices:
@@ -214,6 +227,7 @@ _COLUMNS: Final[Mapping[type, tuple[tuple[str, str], ...]]] = MappingProxyType(
             records.CheckResult,
             records.Patch,
             records.Job,
+            records.ProviderLimit,
         )
     }
 )
@@ -236,12 +250,5 @@ def _part_row(part: Part) -> Row:
     }
 
 
-def _notice_row(event: Event, notice: events.Notice) -> Row:
-    return {
-        "run_id": event.run_id,
-        "session_id": event.session_id,
-        "level": notice.level,
-        "text": notice.text,
-        "ts": event.ts,
-        "seq": event.seq,
-    }
+def _of_run(event: Event) -> Row:
+    return {"run_id": event.run_id, "seq": event.seq}

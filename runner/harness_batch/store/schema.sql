@@ -220,3 +220,17 @@ CREATE TABLE IF NOT EXISTS notice (
     seq BIGINT,
     PRIMARY KEY (run_id, seq)
 );
+
+-- Each change of what a provider gets at a time; requests 0: it is asked no more in that run.
+CREATE TABLE IF NOT EXISTS provider_limit (
+    run_id VARCHAR,
+    provider VARCHAR,
+    requests BIGINT,
+    before BIGINT,
+    cause VARCHAR,
+    cool_down_s DOUBLE,
+    share_left DOUBLE,
+    changed_at TIMESTAMPTZ,
+    seq BIGINT,
+    PRIMARY KEY (run_id, seq)
+);

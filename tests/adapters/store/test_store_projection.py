@@ -244,9 +244,33 @@ def test_the_columns_of_the_contract_are_there_with_their_types(tmp_path: Path) 
             assert not name.endswith("_tokens") or kind == "BIGINT"
 
 
+def test_calls_and_limits_of_a_provider_stand_in_one_line_a_day(tmp_path: Path) -> None:
+    told = list(session_story(1, 1))
+    call = next(p for p, _ in told if isinstance(p, events.ModelCallClosed)).call
+    limited = evolve(call, model_call_id="mcl_limited", error_kind="rate_limit")
+    change = records.ProviderLimit(
+        provider="mine", requests=3, before=8, cause="rate_limit", cool_down_s=15, changed_at=TIME
+    )
+    quiet = evolve(change, provider="other", cause="headroom", cool_down_s=None, share_left=0.04)
+    told += [
+        (events.ModelCallClosed(limited), "ses_0001"),
+        (events.ProviderLimitChanged(change), None),
+        (events.ProviderLimitChanged(evolve(change, requests=0, before=3, cause="auth")), None),
+        (events.ProviderLimitChanged(quiet), None),
+    ]
+    write_journal(tmp_path / "events.jsonl", numbered(iter(told)))
+    rebuild(tmp_path / "events.jsonl", tmp_path / "run.duckdb")
+
+    columns = "provider, model, rate_limited, limit_changes, least_requests, cool_downs, closed"
+    assert ask(tmp_path / "run.duckdb", f"SELECT {columns} FROM rate_limits ORDER BY 1") == [
+        ("mine", "m", 1, 2, 0, 2, True),
+        ("other", None, 0, 1, 3, 0, False),
+    ]
+
+
 def test_every_kind_of_event_is_known_to_the_projection() -> None:
     shown = {type(event.payload) for event in STORY}
-    assert set(PAYLOADS.values()) - shown == {events.JobUpdated}
+    assert set(PAYLOADS.values()) - shown == {events.JobUpdated, events.ProviderLimitChanged}
 
 
 async def test_a_cancelled_projection_keeps_what_it_was_given(tmp_path: Path) -> None:

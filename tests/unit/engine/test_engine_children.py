@@ -135,12 +135,17 @@ async def test_a_full_disk_in_a_child_is_nobodys_report(tmp_path: Path) -> None:
             await children.send(errand("crash"))
 
 
-def test_waiting_of_an_awaited_child_extends_its_parents_working_time() -> None:
-    parent = StopSignal(working_deadline=10)
-    StopSignal(above=parent).extend(5)
-    StopSignal().extend(5)
+async def test_waiting_of_an_awaited_child_extends_its_parents_working_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    parent = StopSignal()
+    parent.begin(Limits(working_seconds=10))
+    began = trio.current_time()
+    with parent.scope() as scope, StopSignal(above=parent).waiting(), StopSignal().waiting():
+        await trio.sleep(25)
 
-    assert parent.working_deadline == 15
+    assert not scope.cancelled_caught
+    assert parent.working_deadline - began == pytest.approx(35)
 
 
 def test_a_child_whose_parent_was_stopped_is_cancelled() -> None:

@@ -13,6 +13,7 @@ from harness_batch.errors import (
     AuthFailed,
     ContextOverflow,
     ModelRejected,
+    Overloaded,
     ProviderError,
     ProviderTimeout,
     QuotaExhausted,
@@ -57,8 +58,8 @@ def anthropic(message: str, kind: str) -> Any:
         (400, anthropic("Your credit balance is too low", "invalid_request_error"), QuotaExhausted),
         (500, anthropic("Internal server error", "api_error"), Unavailable),
         (503, "Service Unavailable", Unavailable),
-        (529, anthropic("Overloaded", "overloaded_error"), Unavailable),
-        (429, anthropic("Overloaded", "overloaded_error"), Unavailable),
+        (529, anthropic("Overloaded", "overloaded_error"), Overloaded),
+        (429, anthropic("Overloaded", "overloaded_error"), Overloaded),
         (500, "upstream: context deadline exceeded", Unavailable),
         (504, "", ProviderTimeout),
         (408, "", ProviderTimeout),
@@ -101,7 +102,7 @@ def test_every_wording_of_a_request_that_is_too_long_is_known(message: str) -> N
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        ({"type": "overloaded_error", "message": "Overloaded"}, Unavailable),
+        ({"type": "overloaded_error", "message": "Overloaded"}, Overloaded),
         ({"type": "rate_limit_error", "message": "slow down"}, RateLimited),
         ({"type": "api_error", "message": "Internal"}, Unavailable),
         ({"type": "invalid_request_error", "message": "no"}, ModelRejected),

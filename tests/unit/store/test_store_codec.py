@@ -69,7 +69,7 @@ def test_a_record_is_plain_values_with_tags_and_decimal_text() -> None:
 
 
 def test_every_member_of_the_union_has_a_type() -> None:
-    assert len(PAYLOADS) == 21
+    assert len(PAYLOADS) == 22
     assert PAYLOADS["model_call_opened"] is events.ModelCallOpened
 
 

@@ -1,5 +1,12 @@
 -- Where does our cost differ from what the provider itself says, and what has no price?
 -- chart: gap_usd by provider, model
+-- Where we have no price, the provider's word is the cost: nothing to compare.
+WITH priced_call AS (
+    SELECT
+        * EXCLUDE (cost_usd),
+        CASE WHEN cost_source = 'provider' THEN NULL ELSE cost_usd END AS cost_usd
+    FROM costed_call
+)
 SELECT
     provider,
     request_model AS model,
@@ -20,6 +27,6 @@ SELECT
             sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) FILTER (unpriced), 0
         ) AS BIGINT
     ) AS unpriced_tokens
-FROM costed_call
+FROM priced_call
 GROUP BY provider, request_model
 ORDER BY unpriced_tokens DESC, abs(gap_usd) DESC NULLS LAST, provider, model
