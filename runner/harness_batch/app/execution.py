@@ -99,8 +99,8 @@ class Execution:
             ci_provider=job.provider,
             ci_url=job.url,
             trigger=job.trigger,
-            shard_index=cut and cut.shard.index,
-            shard_total=cut and cut.shard.total,
+            shard_index=cut.shard.index if cut else None,
+            shard_total=cut.shard.total if cut else None,
             budget_usd=options.max_cost,
         )
         folder.hold_ballast()
