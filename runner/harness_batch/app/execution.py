@@ -89,20 +89,7 @@ class Execution:
         """Open the journal, a new one or one that goes on. Raises: StorageError."""
         known = read_earlier(folder.journal) if folder.run_id() else Earlier()
         known.created.clear()
-        run_id = known.run.run_id if known.run else _run_id(folder)
-        job, cut = ci_job(inputs.environ), prepared.cut
-        run = Run(
-            run_id=run_id,
-            version=__version__,
-            argv=list(options.argv),
-            started_at=known.run.started_at if known.run else timestamp(),
-            ci_provider=job.provider,
-            ci_url=job.url,
-            trigger=job.trigger,
-            shard_index=cut.shard.index if cut else None,
-            shard_total=cut.shard.total if cut else None,
-            budget_usd=options.max_cost,
-        )
+        run = _row(known, _run_id(folder), prepared, inputs, options)
         folder.hold_ballast()
         return cls(
             prepared=prepared,
@@ -111,7 +98,7 @@ class Execution:
             look=look,
             folder=folder,
             run=run,
-            journal=Journal.open(folder.journal, run_id, mask=mask),
+            journal=Journal.open(folder.journal, run.run_id, mask=mask),
             mask=mask,
             known=known,
             interrupts=interrupts,
@@ -261,6 +248,25 @@ class Execution:
     def _database_failed(self, error: StorageError) -> None:
         with suppress(StorageError):  # the sessions hear of it with their next event
             self.journal.append(Notice("error", f"{error}; it is rebuilt from the journal"), None)
+
+
+def _row(
+    known: Earlier, fresh_id: str, prepared: Prepared, inputs: Inputs, options: RunOptions
+) -> Run:
+    """The run's own record as it begins, or goes on."""
+    job, cut = ci_job(inputs.environ), prepared.cut
+    return Run(
+        run_id=known.run.run_id if known.run else fresh_id,
+        version=__version__,
+        argv=list(options.argv),
+        started_at=known.run.started_at if known.run else timestamp(),
+        ci_provider=job.provider,
+        ci_url=job.url,
+        trigger=job.trigger,
+        shard_index=cut.shard.index if cut else None,
+        shard_total=cut.shard.total if cut else None,
+        budget_usd=options.max_cost,
+    )
 
 
 def _run_id(folder: RunFolder) -> str:
