@@ -72,6 +72,15 @@ class Reasoning:
 
 
 @frozen(kw_only=True)
+class Image:
+    """A picture, as it goes to models that take one."""
+
+    media_type: str
+    data: str
+    """The file in base64."""
+
+
+@frozen(kw_only=True)
 class Pending:
     """The arguments are still streaming."""
 
@@ -96,6 +105,8 @@ class Completed:
     output: str
     metadata: JsonObject = Factory(dict)
     duration_ms: int = 0
+    images: tuple[Image, ...] = ()
+    """What the model sees beside the output."""
 
 
 @frozen(kw_only=True)

@@ -572,8 +572,8 @@ def test_a_base_url_that_is_none_is_refused_at_once(wire: str, url: str) -> None
 
 
 def test_types_that_do_not_exist_yet_are_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="type copilot is not supported yet"):
-        open_model("copilot", "http://127.0.0.1:1")
+    with pytest.raises(Unsupported, match="type telepathy is not supported yet"):
+        open_model("telepathy", "http://127.0.0.1:1")
 
 
 @WIRE
@@ -583,3 +583,14 @@ async def test_tool_choice_none_keeps_the_tools_and_says_so(wire: str) -> None:
     body = server.requests[0].json
     assert body["tools"]
     assert body["tool_choice"] == ({"type": "none"} if wire == "anthropic" else "none")
+
+
+@WIRE
+async def test_parameters_of_the_url_stand_at_its_end(wire: str) -> None:
+    query = {"api-version": "2024-10-21", "a b": "ü&"}
+    async with serve([LOOK]) as server:
+        model = open_model(wire, f"{url_of(server, wire)}/?own=1", query=query, api_key=None)
+        await replies(model, request())
+        await model.aclose()
+    assert server.requests[0].path in {"/v1/messages", "/v1/chat/completions", "/v1/responses"}
+    assert server.requests[0].query == "own=1&api-version=2024-10-21&a+b=%C3%BC%26"

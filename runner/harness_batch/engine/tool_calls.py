@@ -250,6 +250,7 @@ class ToolRunner:
                     output=outcome.output,
                     metadata=outcome.metadata,
                     duration_ms=round((ended.duration_s or 0) * 1000),
+                    images=outcome.images,
                 )
             case ToolResult(output=error) | Refused(error=error):
                 state = Failed(input=ended.input, error=error)

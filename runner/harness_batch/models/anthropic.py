@@ -248,7 +248,7 @@ WIRE = Wire(
     home="https://api.anthropic.com",
     path="/v1/messages",
     key_header="x-api-key",
-    writer=lambda model, _base_url: RequestWriter(model),
+    writer=RequestWriter,
     reader=AnthropicReply,
     headers={"anthropic-version": "2023-06-01"},
 )
