@@ -1,6 +1,7 @@
 """The entry point: finds the command, maps errors to exit codes. Imports click, nothing heavy."""
 
 import gc
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -89,6 +90,10 @@ def entry() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
+    if os.getpid() == 1:
+        from harness_batch.cli.first_process import stand_by
+
+        stand_by()
     gc.disable()  # imports make a lot that stays; `running` turns it on again for what lasts
     outlet = open_streams()
     sys.exit(code_of(outlet, call()))
