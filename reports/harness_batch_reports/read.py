@@ -32,7 +32,7 @@ from harness_batch_reports.records import (
     ToolCall,
 )
 from harness_batch_reports.rows import Database, Values, record
-from harness_batch_reports.trace import Trace, TraceCall, TraceSession, TraceTool
+from harness_batch_reports.trace_records import Trace, TraceCall, TraceSession, TraceTool
 from harness_batch_reports.usage import ModelUsage, Spend, ToolUsage, Usage
 
 Kind = TypeVar("Kind")

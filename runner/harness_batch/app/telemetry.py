@@ -15,7 +15,8 @@ from harness_batch import __version__
 from harness_batch.errors import HostError, UsageError
 from harness_batch_reports.read import read_trace
 from harness_batch_reports.records import ReportError
-from harness_batch_reports.trace import Span, Trace, mapping_version, spans, trace_id
+from harness_batch_reports.trace import Span, mapping_version, spans, trace_id
+from harness_batch_reports.trace_records import Trace
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
