@@ -45,7 +45,7 @@ PATHS = [
 PLANT = (
     "ln -s {outside} link.txt; ln -s link.txt chain.txt; ln -s loop.txt loop.txt; "
     "ln -s $(dirname {outside}) folder; mkfifo pipe; truncate -s 1T sparse; "
-    "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"socket\")'"
+    "python3 -c 'import os; os.mknod(\"socket\", 0o140600)'"
 )
 REFUSED = {
     "workflow": write(".github/workflows/x.yml", "on: push\n"),

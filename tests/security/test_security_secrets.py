@@ -43,7 +43,7 @@ PRINTED = [
     "head -c 65530 /dev/zero | tr '\\0' '.'; cat leak.txt; head -c 400000 /dev/zero | tr '\\0' '.'"
     "; cat leak.txt; printf 'the end'",
 ]
-PACKED = "import os; open('a.bin','wb').write(os.urandom(99) + open('leak.txt','rb').read() * 2)"
+PACKED = "import os; open('a.bin','wb').write(bytes(9) + os.urandom(90) + open('leak.txt','rb').read() * 2)"
 
 
 @pytest.fixture(scope="module")
