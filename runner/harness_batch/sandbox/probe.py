@@ -142,10 +142,12 @@ class _Scene:
 def _set_up(place: Path) -> Iterator[_Scene]:
     token = f"hb-canary-{secrets.token_hex(8)}"
     file = _furnish(place, token)
-    victim = subprocess.Popen(
-        ("sleep", str(3 * SECONDS)), env={"PATH": os.defpath, "HB_CANARY": token}, cwd="/"
-    )
+    env = {"PATH": os.defpath, "HB_CANARY": token}
+    # It waits for input that never comes, and ends when we do, whatever ends us.
+    victim = subprocess.Popen(("cat",), stdin=subprocess.PIPE, env=env, cwd="/")
     with ExitStack() as opened:
+        if victim.stdin is not None:
+            opened.enter_context(victim.stdin)
         opened.callback(victim.wait)
         opened.callback(victim.kill)
         tcp = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
