@@ -147,11 +147,11 @@ async def test_after_kill_9_no_secret_stands_in_what_was_being_written(tmp_path:
     secret = canary()
     (stage.root / "leak.txt").write_text(secret)
     flood = (
-        f"while :; do for n in $(seq 1 500); do cat {stage.root}/leak.txt; done; sleep 0.05; done"
+        f"while :; do for n in $(seq 1 5000); do cat {stage.root}/leak.txt; done; sleep 0.05; done"
     )
     stage.script(says(f"I begin with {secret[:20]}", runs(flood)), says("done"))
     async with stage.running(*stage.in_out(stage.recipe()), DEPLOY_TOKEN=secret) as run:
-        await eventually(lambda: _size(stage) > 50_000)
+        await eventually(lambda: _size(stage) > 200_000)
         run.kill()
         await run.wait()
 

@@ -29,7 +29,7 @@ SHORTEST_SECRET: Final = 6
 """Characters; a shorter value would be found everywhere."""
 
 
-_BREAK: Final = re.compile(r"[\r\n]|\\[rn]")
+_BREAK: Final = re.compile(r"(?:[\r\n]|\\[rn])++")
 """What stands between the lines of a broken spelling, as it is or escaped."""
 
 
@@ -41,6 +41,8 @@ def _joined(text: str) -> str:
 
 
 Span: TypeAlias = tuple[int, int]
+GATHERED: Final = 128 * 1024
+"""Bytes of a stream that are looked at together."""
 _HEAD: Final = 4
 """Characters by which most places of a text are told to begin no secret."""
 
@@ -167,16 +169,25 @@ class Mask:
 
 
 class MaskedStream:
-    """Bytes on their way to a file; what may be the beginning of a secret waits for the rest."""
+    """Bytes on their way to a file; what may be the beginning of a secret waits for the rest.
+
+    Looking costs by the call more than by the byte, so some bytes are gathered first.
+    """
 
     def __init__(self, spellings: Callable[[], Spellings]) -> None:
         self._spellings = spellings
         """As they are known at the moment."""
         self._held = ""
+        self._waiting: list[bytes] = []
+        self._size = 0
 
     def let(self, data: bytes) -> bytes:
         """More data; what of it may be written now."""
-        text = self._held + data.decode("latin-1")
+        self._waiting.append(data)
+        self._size += len(data)
+        if self._size < GATHERED:
+            return b""
+        text = self._gathered()
         spellings = self._spellings()
         at = spellings.open_end(text)
         self._held = text[at:]
@@ -184,8 +195,19 @@ class MaskedStream:
 
     def rest(self) -> bytes:
         """What waited, when nothing more comes."""
-        held, self._held = self._held, ""
-        return self._spellings().masked(held).encode("latin-1")
+        text, self._held = self._gathered(), ""
+        return self._spellings().masked(text).encode("latin-1")
+
+    def cut(self) -> bytes:
+        """What waited, when no more is taken: without what may be most of a secret."""
+        text, self._held = self._gathered(), ""
+        spellings = self._spellings()
+        return spellings.masked(text[: spellings.open_end(text)]).encode("latin-1")
+
+    def _gathered(self) -> str:
+        data = b"".join(self._waiting)
+        self._waiting, self._size = [], 0
+        return self._held + data.decode("latin-1")
 
 
 def _forms(secret: str) -> Iterator[str]:
