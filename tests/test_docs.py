@@ -297,7 +297,6 @@ PLANNED = {
     "protocol: tags": "protocol: tags",
     "cache": "cache: {ttl: 7d}",
     "matrix.include.query": 'matrix: {include: {query: "SELECT 1 AS x"}}',
-    "workspace.setup_network: none": "workspace: {setup_network: none}",
 }
 """What recipes.md calls planned, and how a recipe says it."""
 

@@ -1,8 +1,9 @@
 """A finished run as a page of Markdown: for a CI system's summary, or a comment.
 
-Verdict first, then what it cost and what to do next; one table, worst first; what was denied and
-the lines that would allow it; what changed; the reasons, folded. The page is a list of pieces in
-the order of their importance, and is cut after the last one that fits, with a line that says so.
+Verdict first, then what it cost and what to do next; one table, worst first; what reviews found;
+what was denied and the lines that would allow it; what changed; the reasons, folded. The page is a
+list of pieces in the order of their importance, and is cut after the last one that fits, with a
+line that says so.
 Text that an agent, its tools or a repository wrote stands in code only: nothing of it renders.
 """
 
@@ -51,6 +52,7 @@ def _page(report: BatchReport, room: _Room) -> str:
         *markdown_overview.verdict(report),
         *_table(report, room),
         *markdown_details.notices(report),
+        *markdown_details.found(report),
         *markdown_details.denied(report),
         *markdown_details.changes(report),
         *markdown_details.reasons(report),

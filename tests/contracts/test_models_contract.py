@@ -33,6 +33,7 @@ from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
     Model,
+    QuotasTold,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -135,6 +136,8 @@ def shape(events: Sequence[LlmEvent]) -> list[tuple[Any, ...]]:
                 said.append(("finish", reason))
             case ReplyStarted():
                 said.append(("started",))
+            case QuotasTold():
+                pass
     return said
 
 

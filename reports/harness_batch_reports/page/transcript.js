@@ -170,6 +170,12 @@ function markIn(node, wanted) {
   return node.querySelector("mark");
 }
 
+/** Scrolls there, and again for some frames: what comes into view gets its true height only then. */
+function reach(element, frames) {
+  element.scrollIntoView({ block: "center" });
+  if (frames) requestAnimationFrame(() => { if (element.isConnected) reach(element, frames - 1); });
+}
+
 /** The search of one transcript: it looks through the data, and draws and unfolds what it found. */
 function search(blocks, told) {
   const input = make("input", "");
@@ -201,7 +207,7 @@ function search(blocks, told) {
       node.open = true;
     }
     marked = node;
-    (markIn(node, input.value.trim().toLowerCase()) ?? node).scrollIntoView({ block: "center" });
+    reach(markIn(node, input.value.trim().toLowerCase()) ?? node, 6);
   };
   const look = () => {
     const wanted = input.value.trim().toLowerCase();

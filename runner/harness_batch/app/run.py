@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
+from harness_batch.app.containment import Look
 from harness_batch.app.execution import Execution, Watch
 from harness_batch.app.interrupts import Interrupts, received
 from harness_batch.app.options import Inputs, RunOptions
@@ -83,6 +84,7 @@ async def execute(
     inputs: Inputs,
     options: RunOptions,
     *,
+    look: Look,
     folder: RunFolder,
     history: Path,
     mask: Mask,
@@ -102,7 +104,7 @@ async def execute(
             interrupts = Interrupts()
             nursery.start_soon(interrupts.listen, signals)
             execution = Execution.begin(
-                prepared, inputs, options, folder, mask=mask, interrupts=interrupts
+                prepared, inputs, options, look, folder, mask=mask, interrupts=interrupts
             )
             finished = await _executed(execution, ending, watch, followers)
             nursery.cancel_scope.cancel()

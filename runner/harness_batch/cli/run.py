@@ -21,7 +21,7 @@ from harness_batch.limits import duration_seconds
 
 Value = TypeVar("Value")
 
-NOT_YET = ("sarif", "repeat", "executor", "no_cache")
+NOT_YET = ("repeat", "executor", "no_cache")
 """Options of the contract whose engine does not exist yet; refused by name."""
 
 
@@ -57,6 +57,7 @@ def _path(name: str, text: str) -> Decorator:
 )
 @_path("--summary", "One more copy of summary.md.")
 @_path("--html", "One more copy of report.html.")
+@_path("--sarif", "What reviews found as SARIF, be it nothing; as report.sarif.")
 @option("--events", metavar="FILE|-", help="The events as JSON lines; - is stdout.")
 @option("--max-cost", metavar="USD", help="The run may not cost more.")
 @option("--max-time", metavar="DUR", help="The run may not last longer, e.g. 90m.")
@@ -93,7 +94,6 @@ def _path(name: str, text: str) -> Decorator:
     help="What stderr shows.",
 )
 @option("--json", "as_json", is_flag=True, help="stdout is one JSON object.")
-@option("--sarif", metavar="FILE", hidden=True)
 @option("--repeat", metavar="N", hidden=True)
 @option("--executor", metavar="URL", hidden=True)
 @option("--no-cache", is_flag=True, hidden=True)
@@ -131,6 +131,7 @@ def _run_options(values: dict[str, Any], argv: tuple[str, ...]) -> RunOptions:
         dialect=values["dialect"],
         summary=values["summary"],
         html=values["html"],
+        sarif=values["sarif"],
         events=Path(values["events"]) if values["events"] else None,
         max_cost=_checked("--max-cost", values["max_cost"], money),
         max_seconds=_checked("--max-time", values["max_time"], duration_seconds),

@@ -17,7 +17,7 @@ from attrs import frozen
 from harness_batch.config.record import Abilities
 from harness_batch.messages import Compaction, JsonObject, Text, ToolUse, Turn
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
-from harness_batch.models.protocol import ModelRequest, Only, ToolChoice, ToolSpec
+from harness_batch.models.protocol import ModelRequest, Only, ToolSpec
 from harness_batch.models.target import Target
 from harness_batch.models.tool_uses import answer, arguments, data_url, pictures
 
@@ -54,7 +54,7 @@ class RequestWriter:
         limit = "max_completion_tokens" if self._at_home else "max_tokens"
         last: JsonObject = {limit: request.max_output_tokens}
         if request.tool_choice != "auto" and request.tools:
-            last["tool_choice"] = _choice(request.tool_choice)
+            last["tool_choice"] = _choice(request)
         messages = [*self._system(request), *_messages(self._said.of(request.turns))]
         return b"".join(
             (self._head(request), b",".join(messages), b"],", encode_fields(last), b"}")
@@ -92,8 +92,10 @@ class RequestWriter:
         return [encode({"role": "system", "content": text})] if text else []
 
 
-def _choice(choice: ToolChoice) -> JsonObject | str:
-    match choice:
+def _choice(request: ModelRequest) -> JsonObject | str:
+    match request.tool_choice:
+        case Only(name=name) if [tool.name for tool in request.tools] == [name]:
+            return "required"  # the same, and more servers know it
         case Only(name=name):
             return {"type": "function", "function": {"name": name}}
         case word:
