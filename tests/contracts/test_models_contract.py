@@ -259,6 +259,20 @@ async def test_thinking_comes_and_goes_back_where_the_format_knows_it(wire: str)
 
 
 @WIRE
+async def test_what_a_provider_seals_a_call_with_goes_back_where_it_came_from(wire: str) -> None:
+    seal = {"google": {"thought_signature": "c2ln"}}
+    script = (Reply(Call("bash", extra=seal), Call("read")), Reply(Say("b")))
+    async with served(wire, *script) as (model, server):
+        await converse(model, 2)
+    body = server.requests[-1].json
+    if wire == "openai-chat":
+        calls = next(m["tool_calls"] for m in body["messages"] if m.get("tool_calls"))
+        assert [call.get("extra_content") for call in calls] == [seal, None]
+    else:
+        assert b"thought_signature" not in server.requests[-1].body
+
+
+@WIRE
 async def test_a_lost_end_mark_is_forgiven_when_all_else_is_there(wire: str) -> None:
     reply = Reply(*LOOK.blocks, delivery=Delivery(end_mark=False))
     async with served(wire, reply) as (model, _):

@@ -58,6 +58,7 @@ class Ending:
             write_reports,
             write_transcripts,
         )
+        from harness_batch.app.telemetry import after_run
 
         options, cwd = self.options, self.inputs.cwd
         report = write_transcripts(self.folder, reported(self.folder))
@@ -71,11 +72,12 @@ class Ending:
             project=cwd,
         )
         written = write_reports(self.folder, report, copies)
+        untraced = after_run(self.folder.database, self.inputs.environ)
         return Finished(
             exit_code=code,
             report=report,
             written=written,
-            trouble=(trouble,) if trouble is not None else (),
+            trouble=tuple(told for told in (trouble, untraced) if told is not None),
         )
 
 

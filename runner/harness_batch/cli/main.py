@@ -23,6 +23,7 @@ COMMANDS = {
     "query": "answer SQL from the history, read-only",
     "stats": "answer named questions from the history, with charts",
     "compare": "compare a run with a baseline; a gate when told what must hold",
+    "export": "write runs as Parquet, or send them as OpenTelemetry traces",
     "import": "bring transcripts of other agents into the history",
     "permissions": "tell which rules decided what, suggest rules, try others, explain one call",
     "schema": "print the JSON Schema of recipe, config, agent or result",

@@ -7,6 +7,7 @@ results are texts only.
 Source: https://platform.openai.com/docs/api-reference/chat
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -175,7 +176,8 @@ def _tool(tool: ToolSpec) -> JsonObject:
 
 def _call(use: ToolUse) -> JsonObject:
     function = {"name": use.name, "arguments": encode(arguments(use.state)).decode()}
-    return {"id": use.call_id, "type": "function", "function": function}
+    call: JsonObject = {"id": use.call_id, "type": "function", "function": function}
+    return call if use.sealed is None else {**call, "extra_content": json.loads(use.sealed)}
 
 
 def _result(use: ToolUse) -> JsonObject:
