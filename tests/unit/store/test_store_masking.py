@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from harness_batch import events, messages
 from harness_batch.codec import encode
 from harness_batch.events import Event, Payload
-from harness_batch.store.masking import GATHERED, MASKED, Mask, mapped
+from harness_batch.store.masking import GATHERED, Mask, mapped
+from harness_batch.store.spellings import MASKED
 from store_events import payloads
 
 SECRET = 'sk-"a+b/ü\\n'
