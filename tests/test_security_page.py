@@ -1,4 +1,4 @@
-"""SECURITY.md names, for each threat, a test that is there; and no family of threats is left out."""
+"""SECURITY.md names for each threat a test that is there; no family of threats is left out."""
 
 import ast
 from functools import cache
