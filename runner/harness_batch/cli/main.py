@@ -24,6 +24,7 @@ COMMANDS = {
     "stats": "answer named questions from the history, with charts",
     "compare": "compare a run with a baseline; a gate when told what must hold",
     "schema": "print the JSON Schema of recipe, config, agent or result",
+    "replay": "run a recorded session again without a model; tell what differs",
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",
     "models": "list models with their limits, abilities and prices",
