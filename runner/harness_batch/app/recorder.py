@@ -159,7 +159,7 @@ def _call(story: Story, call: ModelCall) -> RecordedCall:
 
 
 def _usage(call: ModelCall) -> TokenUsage | None:
-    if call.input_tokens is None or call.finish_reason is None:
+    if call.input_tokens is None:
         return None
     return TokenUsage(
         input=call.input_tokens,

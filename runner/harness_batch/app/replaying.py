@@ -87,7 +87,7 @@ class Replay:
         file = self.place / "recording.json"
         write_text(file, self.mask(recording_text(recording)))
         inputs = self._inputs(file)
-        prepared = prepare(inputs, self.config)
+        prepared = self._planned(inputs)
         item = self._item(prepared)
         if recording.agent and item.agent.name != recording.agent:
             prepared = prepare(evolve(inputs, agent=recording.agent), self.config)
@@ -132,6 +132,16 @@ class Replay:
     def clear(self) -> None:
         """Remove what the run left, but for a folder that the user named."""
         shutil.rmtree(self.place, ignore_errors=True)
+
+    def _planned(self, inputs: Inputs) -> Prepared:
+        base = self.source.recording.base
+        try:
+            return prepare(inputs, self.config)
+        except UsageError as error:
+            if base is None or base not in str(error):
+                raise
+            told = f"{self.source.name}: {error}; fetch it (a shallow clone may lack it)"
+            raise UsageError(f"{told}, name its repository with --repo, or another --ref") from None
 
     def _inputs(self, file: Path) -> Inputs:
         recording, wishes = self.source.recording, self.wishes

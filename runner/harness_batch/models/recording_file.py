@@ -4,6 +4,7 @@ Texts of several lines stand as lists of lines, so that a committed recording ca
 """
 
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -29,6 +30,9 @@ from harness_batch.words import dotted
 
 MAX_BYTES = 64 * 1024 * 1024
 FORMAT = 1
+
+_ODD = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+"""What stands as its escape: no text file has it as it is."""
 
 Json: TypeAlias = Any
 """A part of the document, after the schema has passed it."""
@@ -73,7 +77,8 @@ def recording_text(recording: Recording) -> str:
         },
         "sessions": [_session_json(session) for session in recording.sessions],
     }
-    return json.dumps(document, indent=1, ensure_ascii=False, default=str) + "\n"
+    text = json.dumps(document, indent=1, ensure_ascii=False, default=str)
+    return _ODD.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 
 
 def schema() -> JsonObject:

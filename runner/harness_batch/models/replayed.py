@@ -95,7 +95,7 @@ class Reel:
             while self.at < len(calls) and calls[self.at].purpose != STEP:
                 self.at += 1  # the engine found no need for a summary, and was told that there is
         if self.at >= len(calls):
-            raise ProtocolBroken(f"the recording ends here, after {len(calls)} replies")
+            return self._last(purpose)
         call = calls[self.at]
         if purpose == STEP and call.purpose != STEP:
             self._overflowed = self.at
@@ -104,6 +104,15 @@ class Reel:
             raise ProtocolBroken(f"the recording has no {purpose} here")
         self.at += 1
         return call
+
+    def _last(self, purpose: str) -> RecordedCall:
+        """The last answer again: background jobs may end at another moment and ask for one more."""
+        last = self.session.calls[-1:] if purpose == STEP else ()
+        for call in last:
+            if call.finish == "stop" and not any(isinstance(b, Called) for b in call.blocks):
+                return call
+        replies = len(self.session.calls)
+        raise ProtocolBroken(f"the recording ends here, after {replies} replies")
 
     def hear(self, turns: Sequence[Turn]) -> None:
         """Learn today's names from what the tools have answered."""
@@ -215,7 +224,8 @@ class ReplayedModel:
 
 async def _reply(call: RecordedCall, renames: Renames) -> AsyncGenerator[Sequence[LlmEvent], None]:
     if call.blocks or call.trouble is None:
-        yield [ReplyStarted(response_model=call.model)]
+        counted = call.usage if call.trouble is not None else None
+        yield [ReplyStarted(response_model=call.model, usage=counted)]
     for number, block in enumerate(call.blocks):
         await trio.lowlevel.checkpoint()
         yield list(_events(block, f"block_{number}", renames))

@@ -110,7 +110,7 @@ class _Gathered:
     def told(self, session_id: str) -> Story:
         """The story of one session."""
         tree = list(self._tree(session_id))
-        attempts = {one.session_id: self._standing(one.session_id) for one in tree}
+        attempts = {one.session_id: self._standing(one) for one in tree}
         # A child is its parent's attempt's: of one that does not count, neither does the child.
         first = min(attempts[session_id], default="")
         tree = [s for s in tree if s.session_id == session_id or self._began(s) >= first[4:]]
@@ -138,14 +138,19 @@ class _Gathered:
                 known.add(one)
                 yield session
 
-    def _standing(self, session_id: str) -> tuple[str, ...]:
-        """The attempts since the session was last begun anew: a retry follows what failed only."""
-        own = [a for a in self.attempts.values() if a.session_id == session_id]
+    def _standing(self, session: records.Session) -> tuple[str, ...]:
+        """The attempts since the session was last begun anew: a retry follows what failed only.
+
+        A child has one for each time that it was told to go on.
+        """
+        own = [a for a in self.attempts.values() if a.session_id == session.session_id]
         own.sort(key=lambda attempt: attempt.n)
         newest = [a for a in own if a.attempt_id not in self.superseded]
         own = newest or own
-        cut = max((at for at, a in enumerate(own[:-1]) if a.status != "failed"), default=-1)
-        return tuple(a.attempt_id for a in own[cut + 1 :])
+        if session.parent_id is None:
+            cut = max((at for at, a in enumerate(own[:-1]) if a.status != "failed"), default=-1)
+            own = own[cut + 1 :]
+        return tuple(attempt.attempt_id for attempt in own)
 
     @staticmethod
     def _began(session: records.Session) -> str:
