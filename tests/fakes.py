@@ -110,6 +110,8 @@ class FakeModel:
     """When the reader had taken all of a reply."""
     info: ModelInfo = field(factory=ModelInfo)
     ref: ModelRef = field(factory=lambda: ModelRef("fake", "m"))
+    renewals: int = 0
+    """How often there is another credential to try."""
 
     @asynccontextmanager
     async def stream(
@@ -140,7 +142,8 @@ class FakeModel:
 
     async def renew(self) -> bool:
         await trio.lowlevel.checkpoint()
-        return False
+        self.renewals -= 1
+        return self.renewals >= 0
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -1,5 +1,6 @@
 """Runs as reports see them, read once from small databases, in a folder that is always the same."""
 
+import json
 from functools import cache
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -57,10 +58,20 @@ def passing() -> BatchReport:
 @cache
 def review() -> BatchReport:
     """One review that answered with JSON and changed nothing."""
-    answer = '{"verdict": "request_changes", "findings": [{"path": "src/cli.py", "line": 12}]}'
+    found = {"severity": "major", "rule": "crash", "path": "src/cli.py", "line": 12,
+             "message": "Fails without arguments."}  # fmt: skip
+    answer = json.dumps({"verdict": "request_changes", "findings": [found]})
     one = report_rows.session("core", answer=answer, **report_rows.NO_PATCH)
     one |= {"item_key": "review-pr", "recipe": "review-pr", "matrix": {}, "folder": "review-pr"}
     return read({"report_run": [report_rows.run(exit_code=0)], "report_session": [one]})
+
+
+def reviewing(text: str) -> BatchReport:
+    """A review whose every finding says `text`, wherever it can."""
+    found = {"severity": "major", "path": text, "line": 3, "code": text, "message": text or "m",
+             "suggestion": text}  # fmt: skip
+    answer = json.dumps({"verdict": text, "findings": [found, found | {"path": "src/cli.py"}]})
+    return changed(review(), answer=answer)
 
 
 @cache

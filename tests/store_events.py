@@ -47,6 +47,8 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
         return st.sampled_from(get_args(hint))
     if get_origin(hint) is list:
         return st.lists(values_of(*get_args(hint)), max_size=3)
+    if get_origin(hint) is tuple:  # of any length
+        return st.lists(values_of(get_args(hint)[0]), max_size=2).map(tuple)
     if get_origin(hint) in (Union, UnionType):
         return st.one_of([values_of(member) for member in get_args(hint)])
     assert has(hint), hint

@@ -14,6 +14,7 @@ from rich.cells import cell_len, set_cell_size
 
 from harness_batch_reports import figures
 from harness_batch_reports.answers import answer_text
+from harness_batch_reports.findings import every_finding, findings_told
 from harness_batch_reports.hostile import inert, one_line
 from harness_batch_reports.markdown_overview import change
 from harness_batch_reports.next_steps import next_steps
@@ -21,6 +22,7 @@ from harness_batch_reports.reasons import kind, meaning
 from harness_batch_reports.records import BatchReport, Session
 from harness_batch_reports.verdict import (
     EXIT_WORDS,
+    checks_told,
     elapsed,
     headline,
     outcome,
@@ -115,6 +117,9 @@ def _verdict(report: BatchReport, worst: tuple[Session, ...], layout: Screen) ->
     yield layout.palette.paint(words[0].upper() + words[1:], status) + f" ({tail})"
     facts = [sums.cost, tokens_used(sums), figures.duration(elapsed(report))]
     yield _cut(" · ".join(fact for fact in facts if fact != "-"), layout.width)
+    judged = [checks_told(sums), findings_told(every_finding(report))]
+    if any(judged):
+        yield _cut(" · ".join(words for words in judged if words), layout.width)
     yield ""
 
 

@@ -18,6 +18,10 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\
 _UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _BACKTICKS = re.compile("`+")
+_SPAN_RUN, _FENCE_RUN = "`" * 40, "`" * 200
+_SPAN_TOO_LONG, _FENCE_TOO_LONG = re.compile("`{41,}"), re.compile("`{201,}")
+"""GitHub's renderer knows no code span of more than 80 backticks and counts a fence's up to 255:
+what stands inside of longer ones would render."""
 _COMMANDS = re.compile(
     r"^[^\S\n]*:(?=:)"
     r"|:(?=:(?:add-mask|add-matcher|add-path|debug|echo|endgroup|error|group|notice|"
@@ -82,7 +86,7 @@ def unattached(text: str) -> str:
 
 def code(text: str, limit: int = 200) -> str:
     """A Markdown code span: no link, mention, image, issue reference or HTML comes out of it."""
-    line = one_line(text, limit)
+    line = _SPAN_TOO_LONG.sub(_SPAN_RUN, one_line(text, limit))
     if not line:
         return ""
     fence = "`" * (_longest_run(line) + 1)
@@ -97,7 +101,7 @@ def cell(text: str, limit: int = 200) -> str:
 
 def fenced(text: str, limit: int, language: str = "") -> str:
     """A Markdown code block that nothing in the text can close."""
-    body = excerpt(text, limit)
+    body = _FENCE_TOO_LONG.sub(_FENCE_RUN, excerpt(text, limit))
     fence = "`" * max(3, _longest_run(body) + 1)
     return f"{fence}{language}\n{body}\n{fence}"
 

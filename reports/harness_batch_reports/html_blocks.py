@@ -129,10 +129,10 @@ def _inputs(given: object) -> Iterator[JsonObject]:
         yield _replaced(given)
         given = {key: given[key] for key in given if key not in {"old_string", "new_string"}}
     long = {k: v for k, v in given.items() if isinstance(v, str) and (k in _LONG or "\n" in v)}
-    if short := {key: value for key, value in given.items() if key not in long}:
-        yield _shown("Input", short)
     for name, said in long.items():
         yield _shown(one_line(name, 60), said)
+    if short := {key: value for key, value in given.items() if key not in long}:
+        yield _shown("Input", short)
 
 
 def _replaced(given: JsonObject) -> JsonObject:

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from harness_batch_reports import figures
 from harness_batch_reports.allow import Allowing, allowing, by_agent
+from harness_batch_reports.findings import Finding, every_finding
 from harness_batch_reports.hostile import one_line
 from harness_batch_reports.html_charts import Chart, charts
 from harness_batch_reports.html_session import why
@@ -30,6 +31,8 @@ from harness_batch_reports.verdict import (
 
 _DENIALS = 500
 _NOTICES = 100
+_FINDINGS = 2_000
+_TONES = {"error": "failed", "warning": "errored", "note": "skipped"}
 
 
 @frozen(kw_only=True)
@@ -66,6 +69,7 @@ class Found:
     severity: str
     tone: str
     where: str
+    rule: str
     message: str
     suggestion: str
 
@@ -116,7 +120,7 @@ def page(report: BatchReport, usage: Usage) -> Page:
         lines=tuple(_line(number, session) for number, session in enumerate(worst)),
         statuses=sums.statuses,
         several_models=len({session.model for session in worst}) > 1,
-        findings=(),
+        findings=tuple(map(_found, every_finding(report)[:_FINDINGS])),
         denials=report.denials[:_DENIALS],
         more_denials=len(report.denials[_DENIALS:]),
         allowing=tuple(found for found in allowing(report) if found.yaml),
@@ -184,6 +188,19 @@ def _line(number: int, session: Session) -> Line:
             "tokens": session.input_tokens + session.output_tokens,
             "time": session.wall_s or 0,
         },
+    )
+
+
+def _found(finding: Finding) -> Found:
+    return Found(
+        session_id=finding.session_id,
+        item_key=finding.item_key,
+        severity=finding.severity,
+        tone=_TONES[finding.level],
+        where=finding.where or "-",
+        rule=finding.rule,
+        message=finding.message,
+        suggestion=finding.suggestion,
     )
 
 

@@ -1,14 +1,15 @@
 """A finished run as a page of Markdown: for a CI system's summary, or a comment.
 
-Verdict first, then what it cost and what to do next; one table, worst first; what was denied and
-the lines that would allow it; what changed; the reasons, folded. The page is a list of pieces in
-the order of their importance, and is cut after the last one that fits, with a line that says so.
+Verdict first, then what it cost and what to do next; one table, worst first; what reviews found;
+what was denied and the lines that would allow it; what changed; the reasons, folded. The page is a
+list of pieces in the order of their importance, and is cut after the last one that fits, with a
+line that says so.
 Text that an agent, its tools or a repository wrote stands in code only: nothing of it renders.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness_batch_reports import markdown_details, markdown_overview
 from harness_batch_reports.records import BatchReport
@@ -41,9 +42,9 @@ def summary(report: BatchReport) -> str:
     return _page(report, _SUMMARY)
 
 
-def comment(report: BatchReport) -> str:
-    """The page for a pull request's comment, at most `COMMENT_CHARACTERS`."""
-    return _page(report, _COMMENT)
+def comment(report: BatchReport, taken: int = 0) -> str:
+    """The page for a pull request's comment, at most `COMMENT_CHARACTERS` with those `taken`."""
+    return _page(report, evolve(_COMMENT, limit=_COMMENT.limit - taken))
 
 
 def _page(report: BatchReport, room: _Room) -> str:
@@ -51,6 +52,7 @@ def _page(report: BatchReport, room: _Room) -> str:
         *markdown_overview.verdict(report),
         *_table(report, room),
         *markdown_details.notices(report),
+        *markdown_details.found(report),
         *markdown_details.denied(report),
         *markdown_details.changes(report),
         *markdown_details.reasons(report),

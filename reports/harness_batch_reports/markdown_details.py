@@ -1,10 +1,11 @@
-"""The body of the Markdown page: notices, denials, changed files, reasons and answers."""
+"""The body of the Markdown page: notices, findings, denials, changed files, reasons, answers."""
 
 from collections.abc import Iterable, Iterator
 
 from harness_batch_reports import figures
 from harness_batch_reports.allow import Allowing, allowing, by_agent
 from harness_batch_reports.answers import answer_text, language
+from harness_batch_reports.findings import Finding, every_finding
 from harness_batch_reports.hostile import cell, code, fenced, html_code
 from harness_batch_reports.markdown_overview import change, mark, why
 from harness_batch_reports.reasons import kind, meaning
@@ -16,6 +17,7 @@ _ANSWER_LIMIT = 6_000
 _PATHS = 20
 _DENIALS = 40
 _NOTICES = 20
+_FINDINGS = 60
 
 
 def notices(report: BatchReport) -> Iterator[str]:
@@ -27,6 +29,27 @@ def notices(report: BatchReport) -> Iterator[str]:
     if len(told) > _NOTICES:
         lines.append(f"- … and {len(told) - _NOTICES} more")
     yield "### Notices\n\n" + "\n".join(lines)
+
+
+def found(report: BatchReport) -> Iterator[str]:
+    """What reviews object to, worst first."""
+    every = every_finding(report)
+    if not every:
+        return
+    rows = [
+        f"| {cell(one.severity, 20)} | {cell(one.where, 160) or '-'} | {cell(one.rule, 64)}"
+        f" | {_said(one)} |"
+        for one in every[:_FINDINGS]
+    ]
+    head = "| Severity | Where | Rule | What |\n|---|---|---|---|\n"
+    yield "### Findings\n\n" + head + "\n".join(rows)
+    if len(every) > _FINDINGS:
+        yield f"… and {figures.count(len(every) - _FINDINGS, 'more finding')}."
+
+
+def _said(finding: Finding) -> str:
+    mend = cell(finding.suggestion, 300)
+    return cell(finding.message, 500) + (f", mend: {mend}" if mend else "")
 
 
 def denied(report: BatchReport) -> Iterator[str]:

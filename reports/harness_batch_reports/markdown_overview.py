@@ -4,12 +4,14 @@ import re
 from collections.abc import Callable, Iterator
 
 from harness_batch_reports import figures
+from harness_batch_reports.findings import every_finding, findings_told
 from harness_batch_reports.hostile import cell, code, one_line
 from harness_batch_reports.next_steps import next_steps
 from harness_batch_reports.reasons import kind, meaning
 from harness_batch_reports.records import BatchReport, Session
 from harness_batch_reports.verdict import (
     EXIT_WORDS,
+    checks_told,
     elapsed,
     headline,
     outcome,
@@ -56,8 +58,9 @@ def verdict(report: BatchReport) -> Iterator[str]:
     yield f"## {sign} harness-batch: {headline(report)}"
     cost = "-" if sums.cost == "-" else f"**{sums.cost}**"
     facts = [cost, tokens_used(sums), figures.duration(elapsed(report))]
+    facts += [checks_told(sums), findings_told(every_finding(report))]
     facts.append(_exit(report.run.exit_code))
-    yield " · ".join(fact for fact in facts if fact != "-")
+    yield " · ".join(fact for fact in facts if fact not in {"-", ""})
     if sums.unpriced_calls:
         known = figures.money(sums.cost_usd) if sums.cost_usd else None
         yield (

@@ -21,6 +21,7 @@ HarnessError
 │   ├── ProtocolBroken        an answer that is not what the wire format promises
 │   ├── ContextOverflow       the request is longer than the model's window
 │   └── QuotaExhausted        no credit left; waiting does not help
+├── CodeHostError             the code host (GitHub) refused or could not be reached: exit 3
 └── PatchConflict             a patch does not apply: the answer is no, exit 1
 
 Anything else that reaches the edge is a bug of ours and keeps its traceback.
@@ -109,6 +110,10 @@ class SandboxError(HostError):
 
 class StorageError(HostError):
     """Disk or database refused; what was acknowledged before is kept."""
+
+
+class CodeHostError(HarnessError):
+    """The code host refused a call, or could not be reached; the message has its own words."""
 
 
 class PatchConflict(HarnessError):

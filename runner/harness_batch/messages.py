@@ -72,6 +72,15 @@ class Reasoning:
 
 
 @frozen(kw_only=True)
+class Image:
+    """A picture, as it goes to models that take one."""
+
+    media_type: str
+    data: str
+    """The file in base64."""
+
+
+@frozen(kw_only=True)
 class Pending:
     """The arguments are still streaming."""
 
@@ -96,6 +105,8 @@ class Completed:
     output: str
     metadata: JsonObject = Factory(dict)
     duration_ms: int = 0
+    images: tuple[Image, ...] = ()
+    """What the model sees beside the output."""
 
 
 @frozen(kw_only=True)
@@ -116,6 +127,8 @@ class ToolUse:
     call_id: str
     name: str
     state: ToolState
+    sealed: str | None = None
+    """JSON of the provider's that goes back with the call unchanged."""
 
 
 @frozen(kw_only=True)

@@ -33,6 +33,7 @@ from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
     Model,
+    QuotasTold,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -135,6 +136,8 @@ def shape(events: Sequence[LlmEvent]) -> list[tuple[Any, ...]]:
                 said.append(("finish", reason))
             case ReplyStarted():
                 said.append(("started",))
+            case QuotasTold():
+                pass
     return said
 
 
@@ -253,6 +256,20 @@ async def test_thinking_comes_and_goes_back_where_the_format_knows_it(wire: str)
         b'"summary":[{"type":"summary_text","text":"hm"}]}',
     }
     assert back[wire] in sent if wire in back else b"hm" not in sent
+
+
+@WIRE
+async def test_what_a_provider_seals_a_call_with_goes_back_where_it_came_from(wire: str) -> None:
+    seal = {"google": {"thought_signature": "c2ln"}}
+    script = (Reply(Call("bash", extra=seal), Call("read")), Reply(Say("b")))
+    async with served(wire, *script) as (model, server):
+        await converse(model, 2)
+    body = server.requests[-1].json
+    if wire == "openai-chat":
+        calls = next(m["tool_calls"] for m in body["messages"] if m.get("tool_calls"))
+        assert [call.get("extra_content") for call in calls] == [seal, None]
+    else:
+        assert b"thought_signature" not in server.requests[-1].body
 
 
 @WIRE
@@ -572,8 +589,8 @@ def test_a_base_url_that_is_none_is_refused_at_once(wire: str, url: str) -> None
 
 
 def test_types_that_do_not_exist_yet_are_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="type copilot is not supported yet"):
-        open_model("copilot", "http://127.0.0.1:1")
+    with pytest.raises(Unsupported, match="type telepathy is not supported yet"):
+        open_model("telepathy", "http://127.0.0.1:1")
 
 
 @WIRE
@@ -583,3 +600,14 @@ async def test_tool_choice_none_keeps_the_tools_and_says_so(wire: str) -> None:
     body = server.requests[0].json
     assert body["tools"]
     assert body["tool_choice"] == ({"type": "none"} if wire == "anthropic" else "none")
+
+
+@WIRE
+async def test_parameters_of_the_url_stand_at_its_end(wire: str) -> None:
+    query = {"api-version": "2024-10-21", "a b": "ü&"}
+    async with serve([LOOK]) as server:
+        model = open_model(wire, f"{url_of(server, wire)}/?own=1", query=query, api_key=None)
+        await replies(model, request())
+        await model.aclose()
+    assert server.requests[0].path in {"/v1/messages", "/v1/chat/completions", "/v1/responses"}
+    assert server.requests[0].query == "own=1&api-version=2024-10-21&a+b=%C3%BC%26"

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import trio
 
 from harness_batch.cli.main import COMMANDS, entry
+from wire.github import GRANTED, LOGIN, PENDING, GitHub
 
 KEY = "sk-canary-5f1e77d0c2b4"
 
@@ -89,6 +91,59 @@ def test_a_terminal_is_never_asked_for_a_key(tmp_path: Path) -> None:
         os.close(theirs)
     assert done.returncode == 2
     assert "stdin is a terminal; pipe the key in" in done.stderr
+
+
+async def logged_in(home: Path, github: GitHub) -> subprocess.CompletedProcess[bytes]:
+    async with github.served():
+        (home / "c.json").write_text(json.dumps({"provider": {"copilot": github.settings()}}))
+        words = ("auth", "login", "copilot", "--config", "c.json")
+        return await trio.run_process(
+            [sys.executable, "-m", "harness_batch", *words],
+            cwd=home, env={"PATH": os.environ["PATH"], "HOME": str(home)},
+            capture_stdout=True, capture_stderr=True, check=False,
+        )  # fmt: skip
+
+
+async def test_a_login_by_code_shows_the_code_on_stderr_and_stores_the_token(
+    tmp_path: Path,
+) -> None:
+    github = GitHub((), polls=[PENDING, {"error": "slow_down", "interval": 0.02}, GRANTED])
+    done = await logged_in(tmp_path, github)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == 0, err
+    assert "WDJB-MJHT" in err
+    assert "WDJB-MJHT" not in out
+    assert LOGIN not in out + err
+    assert github.exchanges[0] not in out + err
+    assert stored(tmp_path) == {"copilot": {"key": LOGIN}}
+
+
+async def test_a_denied_login_stores_nothing_and_is_told(tmp_path: Path) -> None:
+    github = GitHub((), polls=[{"error": "access_denied"}])
+    done = await logged_in(tmp_path, github)
+    assert done.returncode == 3
+    assert done.stderr.decode().endswith("harness-batch: copilot: the login was denied at GitHub\n")
+    assert not (tmp_path / ".config").exists()
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+def test_what_cannot_run_is_told_before_anything_does(tmp_path: Path, command: str) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    commit = "git -c user.name=a -c user.email=b@c.invalid commit -q --allow-empty -m x"
+    subprocess.run(commit.split(), cwd=tmp_path, check=True)
+    (tmp_path / "r.yaml").write_text("prompt: Do it.\nmodel: anthropic/claude-sonnet-5\n")
+    assert auth(tmp_path, "auth", "login", "openai", "--key-file", "-", given=KEY).returncode == 0
+    if command != "run":
+        unsigned = auth(tmp_path, command, "r.yaml")
+        assert unsigned.returncode == 0
+        assert "warning: model anthropic/claude-sonnet-5: anthropic: no API key;" in unsigned.stderr
+    (tmp_path / "script.yaml").write_text("- tex: hi\n")
+    broken = auth(tmp_path, command, "r.yaml", "-m", f"scripted/{tmp_path}/script.yaml")
+    assert (broken.returncode, "unknown key 'tex'" in broken.stderr) == (2, True)
+    (tmp_path / ".config/harness-batch/auth.json").chmod(0o640)
+    opened = auth(tmp_path, command, "r.yaml")
+    assert (opened.returncode, "chmod 600" in opened.stderr) == (2, True)
+    assert not list(tmp_path.glob(".harness/runs/*"))
 
 
 def _names() -> list[tuple[str, ...]]:

@@ -152,7 +152,7 @@ def test_a_shard_that_died_is_named_and_what_it_finished_counts(
     shutil.copytree(fleet.artifacts, tmp_path / "artifacts")
     journal = tmp_path / "artifacts" / "run-1" / "run" / "events.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    ended = [i for i, line in enumerate(lines) if b'"type":"session_updated"' in line]
+    ended = [i for i, line in enumerate(lines) if b'"type":"session_finished"' in line]
     journal.write_bytes(b"".join(lines[: ended[0] + 1]) + lines[ended[0] + 1][:20])
     done = fleet.merge(tmp_path / "joined", tmp_path / "artifacts")
     assert done.returncode == 1

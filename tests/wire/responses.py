@@ -166,8 +166,8 @@ def _faults(body: Mapping[str, Any]) -> Iterator[str]:
         yield f"Unknown parameter: '{key}'."
     if not isinstance(body.get("model"), str) or body.get("stream") is not True:
         yield "Missing required parameter: 'model', or this server only streams"
-    if body.get("store") is not False or body.get("include") != ["reasoning.encrypted_content"]:
-        yield "store: nothing is kept here; include: reasoning has to be asked for"
+    if body.get("store") is not False or "previous_response_id" in body:
+        yield "store: nothing is kept here"
     if not isinstance(body.get("max_output_tokens"), int) or body["max_output_tokens"] < 1:
         yield "Invalid 'max_output_tokens': integer below minimum value."
     if "instructions" in body and not isinstance(body["instructions"], str):

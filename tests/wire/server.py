@@ -40,6 +40,8 @@ class Seen:
     body: bytes
     connection: int
     """Number of the connection it came on."""
+    query: str = ""
+    """Parameters of the URL, which `path` is without."""
 
     @cached_property
     def json(self) -> Any:
@@ -219,7 +221,8 @@ class _Connection:
                 return None
         body = bytes(self.received[end + 4 : size])
         del self.received[:size]
-        return Seen(method, path, headers, body, self.number)
+        path, _, query = path.partition("?")
+        return Seen(method, path, headers, body, self.number, query)
 
     async def _more(self) -> bool:
         data = await self.stream.receive_some(65_536)

@@ -6,11 +6,14 @@ from typing import Any
 
 _ANTHROPIC_KEYS = {
     "model", "max_tokens", "messages", "system", "tools", "tool_choice", "stream", "temperature",
+    "thinking", "output_config", "metadata", "service_tier", "top_p", "top_k",
 }  # fmt: skip
 _OPENAI_KEYS = {
     "model", "messages", "tools", "tool_choice", "stream", "stream_options", "temperature",
-    "max_tokens", "max_completion_tokens",
+    "max_tokens", "max_completion_tokens", "prompt_cache_key", "reasoning_effort", "service_tier",
+    "provider", "verbosity", "top_p",
 }  # fmt: skip
+_IMAGES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -35,12 +38,25 @@ def _anthropic_faults(body: Mapping[str, Any]) -> Iterator[str]:
         yield from _tool(tool.get("name"), tool.get("input_schema"))
     if "tool_choice" in body and not body.get("tools"):
         yield "tool_choice may only be specified while providing tools"
+    yield from _thinking(body)
     marks = sum(1 for item in _everything(body) if "cache_control" in item)
     if marks > 4:
         yield f"A maximum of 4 blocks with cache_control may be provided. Found {marks}."
     for block in body.get("system", ()):
         yield from _text(block)
     yield from _anthropic_messages(body["messages"])
+
+
+def _thinking(body: Mapping[str, Any]) -> Iterator[str]:
+    thinking = body.get("thinking")
+    if thinking is None:
+        return
+    if thinking["type"] == "enabled" and not 1024 <= thinking["budget_tokens"] < body["max_tokens"]:
+        yield "`max_tokens` must be greater than `thinking.budget_tokens`, which is at least 1024"
+    if body.get("temperature", 1) != 1:
+        yield "`temperature` may only be set to 1 when thinking is enabled"
+    if body.get("tool_choice", {}).get("type") in {"any", "tool"}:
+        yield "Thinking may not be enabled when tool_choice forces tool use."
 
 
 def _anthropic_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -85,10 +101,19 @@ def _anthropic_block(block: Mapping[str, Any], role: str) -> Iterator[str]:
             if not isinstance(block.get("input"), dict) or not _ID.fullmatch(block["id"]):
                 yield "tool_use: input should be a valid dictionary, id match ^[a-zA-Z0-9_-]+$"
         case "tool_result", "user":
-            if not isinstance(block.get("content"), str):
+            if isinstance(block.get("content"), list):
+                yield from (f for part in block["content"] for f in _result_part(part))
+            elif not isinstance(block.get("content"), str):
                 yield "tool_result: content: Input should be a valid string"
         case kind, _:
             yield f"messages: unexpected {kind!r} block for role {role}"
+
+
+def _result_part(part: Mapping[str, Any]) -> Iterator[str]:
+    if part.get("type") != "image":
+        yield from _text(part)
+    elif part["source"]["type"] != "base64" or part["source"]["media_type"] not in _IMAGES:
+        yield "image: source: Input should be one of the image types"
 
 
 def _text(block: Mapping[str, Any]) -> Iterator[str]:
@@ -151,6 +176,10 @@ def _openai_message(
 ) -> Iterator[str]:
     content = message.get("content")
     match message.get("role"):
+        case "user" if isinstance(content, list):
+            kinds = {part.get("type") for part in content}
+            if not content or kinds - {"text", "image_url"}:
+                yield ".content: expected text and image parts"
         case "system" | "user" | "tool" if not isinstance(content, str) or not content:
             yield ".content: expected a text"
         case "assistant" if content is None and not calls:

@@ -23,9 +23,17 @@ function axis(format, more) {
     beginAtZero: true,
     border: { display: false },
     grid: { color: colour("line") },
-    ticks: { color: colour("soft"), maxTicksLimit: 6, callback: format, maxRotation: 0, autoSkipPadding: 14, includeBounds: false },
+    ticks: { color: colour("soft"), maxTicksLimit: 6, callback: format, maxRotation: 0, autoSkipPadding: 14 },
     ...more,
   };
+}
+
+/** An axis of time, with steps that a clock has. */
+function clock(longest) {
+  const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200];
+  const step = steps.find((one) => longest / one <= 6) ?? 86400;
+  const found = axis(seconds, { type: "linear" });
+  return { ...found, ticks: { ...found.ticks, stepSize: step, maxTicksLimit: 12 } };
 }
 
 function names() {
@@ -73,7 +81,7 @@ const kinds = {
     },
     options: {
       interaction: { mode: "nearest", axis: "x", intersect: false },
-      scales: { x: axis(seconds, { type: "linear", bounds: "data" }), y: axis(money) },
+      scales: { x: clock(data.at.at(-1)), y: axis(money) },
       plugins: { tooltip: { callbacks: {
         title: (items) => `after ${seconds(items[0].parsed.x)}`,
         label: (item) => money(item.parsed.y),
@@ -129,7 +137,7 @@ const kinds = {
     },
     options: {
       indexAxis: "y",
-      scales: { x: axis(seconds, { type: "linear" }), y: names() },
+      scales: { x: clock(Math.max(...data.calls.map((call) => call.at + call.s))), y: names() },
       plugins: {
         legend: legend("bottom"),
         tooltip: { callbacks: {

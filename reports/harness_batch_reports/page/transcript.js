@@ -12,7 +12,7 @@ function isolated(text) {
 }
 
 function section(title, ...children) {
-  return make("section", "part", make("h3", "", title), ...children);
+  return make("section", "part", make("h2", "", title), ...children);
 }
 
 function facts(pairs) {
@@ -79,7 +79,7 @@ function timeline(data) {
 }
 
 const shapes = {
-  attempt: (block) => make("h4", "attempt", block.t),
+  attempt: (block) => make("h3", "attempt", block.t),
   head: (block) => make("div", `head ${block.who === "User" ? "user" : ""}`, make("b", "", isolated(block.who)),
     make("span", "note", isolated(block.about)), make("time", "note", block.at)),
   text: (block) => make("div", "said", block.title ? make("p", "note", block.title) : null, prose(block.t)),
@@ -170,6 +170,12 @@ function markIn(node, wanted) {
   return node.querySelector("mark");
 }
 
+/** Scrolls there, and again for some frames: what comes into view gets its true height only then. */
+function reach(element, frames) {
+  element.scrollIntoView({ block: "center" });
+  if (frames) requestAnimationFrame(() => { if (element.isConnected) reach(element, frames - 1); });
+}
+
 /** The search of one transcript: it looks through the data, and draws and unfolds what it found. */
 function search(blocks, told) {
   const input = make("input", "");
@@ -201,7 +207,7 @@ function search(blocks, told) {
       node.open = true;
     }
     marked = node;
-    (markIn(node, input.value.trim().toLowerCase()) ?? node).scrollIntoView({ block: "center" });
+    reach(markIn(node, input.value.trim().toLowerCase()) ?? node, 6);
   };
   const look = () => {
     const wanted = input.value.trim().toLowerCase();
@@ -229,7 +235,7 @@ function foldAll(told, isOpen) {
 }
 
 function titleOf(data) {
-  const heading = make("h2", "", isolated(data.item));
+  const heading = make("h1", "", isolated(data.item));
   heading.id = "session-title";
   heading.tabIndex = -1;
   return heading;

@@ -16,7 +16,7 @@ from harness_batch.store.history import merge
 from harness_batch.store.lock import WAIT_SECONDS
 from harness_batch.store.projection import ensure
 from harness_batch.store.runs import find_run, find_session, holds_session
-from harness_batch_reports import junit, markdown, result_json, transcript
+from harness_batch_reports import junit, markdown, result_json, sarif, transcript
 from harness_batch_reports.html_run import html_page
 from harness_batch_reports.read import read_run, read_transcripts, with_files
 from harness_batch_reports.records import BatchReport, ReportError, Session
@@ -48,32 +48,34 @@ def reported(folder: RunFolder) -> BatchReport:
 
 
 def write_reports(folder: RunFolder, report: BatchReport, copies: Copies) -> Mapping[str, Path]:
-    """junit.xml, summary.md, report.html and result.json; paths by what they are.
+    """junit.xml, summary.md, report.html, result.json, of reviews report.sarif; by what they are.
 
     Raises: StorageError.
     """
-    xml = junit.render(report, copies.dialect, copies.project)
-    summary = markdown.summary(report).encode()
-    page = html_of(folder, report)
-    texts = {
-        folder.junit: xml,
-        folder.summary: summary,
-        folder.html: page,
-        folder.result: result_json.as_text(result_json.result(report)).encode(),
-    }
-    for path, data in texts.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, data)
-    for copy, data in ((copies.junit, xml), (copies.summary, summary), (copies.html, page)):
+    written: dict[str, Path] = {}
+    for name, place, copy, data in _texts(folder, report, copies):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(place, data)
         if copy is not None:
             write_copy(copy, data)
-    return {
-        "junit": copies.junit or folder.junit,
-        "summary": copies.summary or folder.summary,
-        "page": copies.html or folder.html,
-        "result": folder.result,
-        "database": folder.database,
-    }
+        written[name] = copy or place
+    if copies.sarif is not None and "sarif" not in written:
+        write_copy(copies.sarif, sarif.render(report))  # an upload step finds its file
+    return {**written, "database": folder.database}
+
+
+def _texts(
+    folder: RunFolder, report: BatchReport, copies: Copies
+) -> Iterator[tuple[str, Path, Path | None, bytes]]:
+    """What each report is, where it goes, where its copy goes, and its bytes."""
+    xml = junit.render(report, copies.dialect, copies.project)
+    yield "junit", folder.junit, copies.junit, xml
+    yield "summary", folder.summary, copies.summary, markdown.summary(report).encode()
+    yield "page", folder.html, copies.html, html_of(folder, report)
+    if sarif.has_reviews(report):
+        yield "sarif", folder.sarif, copies.sarif, sarif.render(report)
+    text = result_json.as_text(result_json.result(report))
+    yield "result", folder.result, None, text.encode()
 
 
 def html_of(folder: RunFolder, report: BatchReport) -> bytes:

@@ -5,6 +5,7 @@ no keys, and in a run it is the provider's refusal, like a wrong one.
 """
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from harness_batch.app.child_faults import child_models
 from harness_batch.config.record import Config
@@ -17,18 +18,26 @@ from harness_batch.plan.item import Item
 
 def preflight(items: Iterable[Item], children: ChildItems, config: Config) -> Iterator[Fault]:
     """The warnings. Raises: UserError."""
-    found: dict[ModelRef, Item] = {}
-    for item in items:
-        own = (*item.models, *((item.small_model,) if item.small_model else ()))
-        for ref in (*own, *child_models((item,), children)):
-            found.setdefault(ref, item)
     told: set[str] = set()
-    for ref, item in found.items():
+    for ref, file in _asked(items, children).items():
         settings = config.providers[ref.provider]
         try:
             require_runnable(ref, settings)
         except Unsupported as error:
-            raise FaultyInput([Fault(item.recipe.file, 0, 0, f"model {ref}: {error}")]) from None
+            raise FaultyInput([Fault(file, 0, 0, f"model {ref}: {error}")]) from None
         if ref.provider not in told and (lack := lacking(settings)) is not None:
             told.add(ref.provider)
-            yield Fault(item.recipe.file, 0, 0, f"model {ref}: {lack}", "warning")
+            yield Fault(file, 0, 0, f"model {ref}: {lack}", "warning")
+
+
+def _asked(items: Iterable[Item], children: ChildItems) -> dict[ModelRef, Path]:
+    """Every model that may be asked, with the first recipe that it is asked for."""
+    by_file: dict[Path, list[Item]] = {}
+    for item in items:
+        by_file.setdefault(item.recipe.file, []).append(item)
+    found: dict[ModelRef, Path] = {}
+    for file, alike in by_file.items():
+        own = (ref for item in alike for ref in (*item.models, item.small_model) if ref)
+        for ref in (*own, *child_models(alike, children)):
+            found.setdefault(ref, file)
+    return found

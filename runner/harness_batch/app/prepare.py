@@ -12,6 +12,7 @@ from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
 from harness_batch.app.preflight import preflight
 from harness_batch.app.repository_files import GitFiles
+from harness_batch.app.reviewed import recipe_to_open
 from harness_batch.app.shelves import Library
 from harness_batch.config.record import Config
 from harness_batch.engine.prompt import ProjectFile
@@ -51,7 +52,7 @@ class Prepared:
 
 def prepare(inputs: Inputs, config: Config) -> Prepared:
     """Open every other door and make the plan. Raises: UserError, GitError."""
-    sources = _open_all(inputs)
+    sources, replaced = _open_all(inputs)
     given = _given(inputs)
     repositories: dict[str, Repository] = {}
     bases = {source.file: _bases(source, inputs, repositories) for source in sources}
@@ -76,7 +77,7 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
         *child_faults(plan.items, child_items),
         *preflight(plan.items, child_items, config),
     )
-    warnings = dict.fromkeys((*plan.warnings, *library.warnings, *linted))
+    warnings = dict.fromkeys((*replaced, *plan.warnings, *library.warnings, *linted))
     return Prepared(
         plan=evolve(plan, warnings=tuple(warnings)),
         config=config,
@@ -86,17 +87,21 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
     )
 
 
-def _open_all(inputs: Inputs) -> list[RecipeSource]:
+def _open_all(inputs: Inputs) -> tuple[list[RecipeSource], list[Fault]]:
+    """The recipes, and warnings where another file is opened than was named."""
     sources: list[RecipeSource] = []
     faults: list[Fault] = []
+    replaced: list[Fault] = []
     for word in inputs.recipes:
+        file, warnings = recipe_to_open(find_recipe(word, inputs.cwd), inputs)
+        replaced += warnings
         try:
-            sources.append(open_recipe(find_recipe(word, inputs.cwd)))
+            sources.append(open_recipe(file))
         except FaultyInput as error:
             faults += error.faults
     if faults:
         raise FaultyInput(faults)
-    return sources
+    return sources, replaced
 
 
 def _given(inputs: Inputs) -> JsonObject:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
+from harness_batch.app.containment import Look
 from harness_batch.app.execution import Execution, Watch
 from harness_batch.app.interrupts import Interrupts, received
 from harness_batch.app.options import Inputs, RunOptions
@@ -58,6 +59,7 @@ class Ending:
             write_reports,
             write_transcripts,
         )
+        from harness_batch.app.telemetry import after_run
 
         options, cwd = self.options, self.inputs.cwd
         report = write_transcripts(self.folder, reported(self.folder))
@@ -73,11 +75,12 @@ class Ending:
             project=cwd,
         )
         written = write_reports(self.folder, report, copies)
+        untraced = after_run(self.folder.database, self.inputs.environ)
         return Finished(
             exit_code=code,
             report=report,
             written=written,
-            trouble=(trouble,) if trouble is not None else (),
+            trouble=tuple(told for told in (trouble, untraced) if told is not None),
         )
 
 
@@ -86,6 +89,7 @@ async def execute(
     inputs: Inputs,
     options: RunOptions,
     *,
+    look: Look,
     folder: RunFolder,
     history: Path | None,
     mask: Mask,
@@ -105,7 +109,7 @@ async def execute(
             interrupts = Interrupts()
             nursery.start_soon(interrupts.listen, signals)
             execution = Execution.begin(
-                prepared, inputs, options, folder, mask=mask, interrupts=interrupts
+                prepared, inputs, options, look, folder, mask=mask, interrupts=interrupts
             )
             finished = await _executed(execution, ending, watch, followers)
             nursery.cancel_scope.cancel()

@@ -61,8 +61,8 @@ class Sessions:
     """The run's; every session's hangs under it."""
     mask: Mask
     open_site: OpenSite
-    refusals: Mapping[str, str]
-    """Item key -> words on what this host cannot give it."""
+    refusal: Callable[[Item], str | None]
+    """Words on what this host cannot give an item."""
     date: str
     platform: str
     child_items: ChildItems
@@ -80,8 +80,7 @@ class Sessions:
         attempt = next_attempt(session)
         if item.refusal is not None:
             return self._ended(session, refused(attempt, "grant", item.refusal, self.log, "policy"))
-        if item.key in self.refusals:
-            told = self.refusals[item.key]
+        if (told := self.refusal(item)) is not None:
             return self._ended(session, refused(attempt, "sandbox", told, self.log))
         await prices_of(item, self.config)
         try:

@@ -1,8 +1,10 @@
 """What `init` writes: a first recipe, and the sample repository that the README works on."""
 
+import json
 import shutil
 from pathlib import Path
 
+from harness_batch import __version__
 from harness_batch.errors import GitError, UsageError
 from harness_batch.recipe.places import sample_project
 from harness_batch.workspace.patch import AUTHOR_EMAIL, AUTHOR_NAME
@@ -25,6 +27,39 @@ expect: {patch: required, max_files: 3}
 
 SAMPLE_DATE = "2026-01-01T00:00:00 +0000"
 """Always the same, so that the commit is too: recordings name the commit they start from."""
+
+WORKFLOW = """\
+# Runs {recipe} at night and on a button. Every input and output: docs/action.md of harness-batch.
+name: agents
+on:
+  schedule: [{{cron: "0 3 * * 1-5"}}]
+  workflow_dispatch:
+permissions:
+  contents: read
+jobs:
+  agents:
+    runs-on: ubuntu-24.04
+    timeout-minutes: 60
+    steps:
+      - uses: actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0
+        with:
+          fetch-depth: 0
+          persist-credentials: false
+      - uses: your-org/harness-batch@v{version} # where your copy is, pinned to a commit
+        with:
+          recipes: {recipe}
+          model: anthropic/claude-sonnet-5
+          max-cost: "2.00"
+          max-time: 50m
+          prepare-sandbox: "true"
+        env:
+          ANTHROPIC_API_KEY: ${{{{ secrets.ANTHROPIC_API_KEY }}}}
+"""
+
+
+def starter_workflow(recipe: Path) -> str:
+    """The text of a first workflow that runs the recipe."""
+    return WORKFLOW.format(recipe=json.dumps(recipe.as_posix()), version=__version__)
 
 
 def starter_recipe() -> str:

@@ -31,6 +31,7 @@ class WithConfigDefaults(InOrder):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the configuration that the arguments name, then parse as ever."""
+        ctx.meta["argv"] = tuple(args)
         if not {"--help", "-h"} & set(args):
             from harness_batch.app.configuration import read_config
 

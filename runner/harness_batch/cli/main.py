@@ -23,10 +23,14 @@ COMMANDS = {
     "query": "answer SQL from the history, read-only",
     "stats": "answer named questions from the history, with charts",
     "compare": "compare a run with a baseline; a gate when told what must hold",
+    "export": "write runs as Parquet, or send them as OpenTelemetry traces",
+    "import": "bring transcripts of other agents into the history",
+    "permissions": "tell which rules decided what, suggest rules, try others, explain one call",
     "schema": "print the JSON Schema of recipe, config, agent or result",
     "replay": "run a recorded session again without a model; tell what differs",
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",
+    "github": "run, comment and propose in jobs of GitHub Actions",
     "models": "list models with their limits, abilities and prices",
     "doctor": "say what this host can enforce, and what is missing",
     "init": "write a starter recipe, or make the sample repository",
@@ -89,12 +93,13 @@ def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
     gc.disable()  # imports make a lot that stays; `running` turns it on again for what lasts
     outlet = open_streams()
-    sys.exit(code_of(outlet, _code()))
+    sys.exit(code_of(outlet, call()))
 
 
-def _code() -> int:
+def call(words: list[str] | None = None) -> int:
+    """Carry out a command line (None: the process's own); the exit code, all else is told."""
     try:
-        code = entry.main(prog_name="harness-batch", standalone_mode=False)
+        code = entry.main(words, prog_name="harness-batch", standalone_mode=False)
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:

@@ -172,7 +172,7 @@ def inputs_of(values: Mapping[str, Any], rules: Rules) -> Inputs:
         recipes=values["recipes"],
         cwd=Path.cwd(),
         environ=dict(os.environ),
-        parameters=dict(_pair("-p", text) for text in values["parameters"]),
+        parameters=dict(pair("-p", text) for text in values["parameters"]),
         parameter_files=values["parameter_files"],
         model=values["model"],
         agent=values["agent"],
@@ -191,7 +191,7 @@ def limits_of(texts: tuple[str, ...]) -> Limits:
     """`--limit KEY=VALUE ...` as a record; of two for one key the lower. Raises: UsageError."""
     limits = Limits()
     for text in texts:
-        key, value = _pair("--limit", text)
+        key, value = pair("--limit", text)
         declared: dict[str, Any] = {key: _limit_value(key, value)}
         limits = limits.lowest(Limits(**declared))
     return limits
@@ -232,7 +232,8 @@ def money(text: str) -> Decimal:
     return amount
 
 
-def _pair(option_name: str, text: str) -> tuple[str, str]:
+def pair(option_name: str, text: str) -> tuple[str, str]:
+    """`KEY=VALUE` in two. Raises: UsageError."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise UsageError(f"{option_name} {text}: write KEY=VALUE")

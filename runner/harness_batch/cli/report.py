@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from harness_batch.store.folder import RunFolder
     from harness_batch_reports.records import BatchReport
 
-FORMATS = ("junit", "markdown", "html", "json", "github", "text")
+FORMATS = ("junit", "markdown", "html", "json", "sarif", "github", "text")
 
 
 @click.command()
@@ -68,6 +68,7 @@ _FILES = {
     "junit": "junit.xml",
     "markdown": "summary.md",
     "html": "report.html",
+    "sarif": "report.sarif",
     "json": "result.json",
     "github": "annotations.txt",
     "text": "summary.txt",
@@ -76,18 +77,22 @@ _FILES = {
 
 def _text(name: str, folder: "RunFolder", report: "BatchReport", dialect: str) -> str | bytes:
     from harness_batch.app.finish import html_of
-    from harness_batch_reports import console, github, junit, markdown, result_json
+    from harness_batch_reports import console, github, junit, markdown, result_json, sarif
 
+    made: str | bytes
     match name:
         case "junit":
-            return junit.render(report, dialect, Path.cwd())
+            made = junit.render(report, dialect, Path.cwd())
         case "markdown":
-            return markdown.summary(report)
+            made = markdown.summary(report)
         case "html":
-            return html_of(folder, report)
+            made = html_of(folder, report)
+        case "sarif":
+            made = sarif.render(report)
         case "json":
-            return result_json.as_text(result_json.result(report))
+            made = result_json.as_text(result_json.result(report))
         case "github":
-            return github.annotations(report, Path.cwd())
+            made = github.annotations(report, Path.cwd())
         case _:
-            return console.screen(report)
+            made = console.screen(report)
+    return made

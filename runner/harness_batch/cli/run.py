@@ -1,6 +1,5 @@
 """`harness-batch run`: the sessions of recipes, their database, reports and patches."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ from harness_batch.limits import duration_seconds
 
 Value = TypeVar("Value")
 
-NOT_YET = ("sarif", "repeat", "executor", "no_cache")
+NOT_YET = ("repeat", "executor", "no_cache")
 """Options of the contract whose engine does not exist yet; refused by name."""
 
 
@@ -58,6 +57,7 @@ def _path(name: str, text: str) -> Decorator:
 )
 @_path("--summary", "One more copy of summary.md.")
 @_path("--html", "One more copy of report.html.")
+@_path("--sarif", "What reviews found as SARIF, be it nothing; as report.sarif.")
 @option("--events", metavar="FILE|-", help="The events as JSON lines; - is stdout.")
 @option("--max-cost", metavar="USD", help="The run may not cost more.")
 @option("--max-time", metavar="DUR", help="The run may not last longer, e.g. 90m.")
@@ -94,7 +94,6 @@ def _path(name: str, text: str) -> Decorator:
     help="What stderr shows.",
 )
 @option("--json", "as_json", is_flag=True, help="stdout is one JSON object.")
-@option("--sarif", metavar="FILE", hidden=True)
 @option("--repeat", metavar="N", hidden=True)
 @option("--executor", metavar="URL", hidden=True)
 @option("--no-cache", is_flag=True, hidden=True)
@@ -116,14 +115,14 @@ def command(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
         run(
             inputs,
             config_of(ctx, inputs),
-            _run_options(values),
+            _run_options(values, ("run", *ctx.meta["argv"])),
             progress=values["progress"],
             as_json=values["as_json"],
         )
     )
 
 
-def _run_options(values: dict[str, Any]) -> RunOptions:
+def _run_options(values: dict[str, Any], argv: tuple[str, ...]) -> RunOptions:
     return RunOptions(
         jobs=values["jobs"],
         out=values["out"],
@@ -132,6 +131,7 @@ def _run_options(values: dict[str, Any]) -> RunOptions:
         dialect=values["dialect"],
         summary=values["summary"],
         html=values["html"],
+        sarif=values["sarif"],
         events=Path(values["events"]) if values["events"] else None,
         max_cost=_checked("--max-cost", values["max_cost"], money),
         max_seconds=_checked("--max-time", values["max_time"], duration_seconds),
@@ -141,7 +141,7 @@ def _run_options(values: dict[str, Any]) -> RunOptions:
         shard=values["shard"],
         resume=values["resume"] or ("last" if values["rerun"] else None),
         rerun=values["rerun"],
-        argv=("run", *sys.argv[1 + (sys.argv[1:2] == ["run"]) :]),
+        argv=argv,
     )
 
 

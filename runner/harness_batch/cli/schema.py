@@ -9,10 +9,10 @@ from harness_batch.messages import JsonObject
 
 @click.command()
 @click.argument(
-    "name", type=click.Choice(["recipe", "config", "agent", "result"]), default="recipe"
+    "name", type=click.Choice(["recipe", "config", "agent", "result", "findings"]), default="recipe"
 )
 def command(name: str) -> None:
-    """Print the JSON Schema of recipe, config, agent (front matter) or result (result.json)."""
+    """Print the JSON Schema of recipe, config, agent, result (result.json) or findings."""
     click.echo(json.dumps(_schema(name), indent=2, ensure_ascii=False))
 
 
@@ -31,6 +31,11 @@ def _schema(name: str) -> JsonObject:
 
             schema: JsonObject = result_schema()
             return schema
+        case "findings":
+            from harness_batch_reports.findings import findings_schema
+
+            found: JsonObject = findings_schema()
+            return found
         case _:
             from harness_batch.recipe.schema import recipe_schema
 

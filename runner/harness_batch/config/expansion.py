@@ -142,4 +142,4 @@ def _is_api_key(path: Steps) -> bool:
 
 
 def _is_header(path: Steps) -> bool:
-    return len(path) == 4 and path[0] == "provider" and path[2] == "headers"
+    return len(path) == 4 and path[0] == "provider" and path[2] in {"headers", "query"}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from harness_batch.config.document import Document
+from harness_batch.config.document import Document, Steps
+from harness_batch.config.model_options import misplaced, options_of
 from harness_batch.config.record import Abilities, ModelInfo, Prices, ProviderSettings
 from harness_batch.errors import Fault
 
@@ -22,6 +23,10 @@ OWN_VARIABLES = {
 """Where the keys of the built-in providers are looked for when the configuration names nothing."""
 
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
+
+
+_LOOKS_MADE_UP = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[!-~]{20,}")
+"""The value of a header that is nobody's word: better masked than recorded."""
 
 
 def built_in(environ: Mapping[str, str]) -> Tree:
@@ -95,6 +100,8 @@ def provider_faults(providers: Tree, documents: Iterable[Document]) -> Iterable[
         elif url is not None and not _is_web_address(url):
             told = f"provider {name!r}: base_url must be a web address, http://... or https://..."
             yield _fault(sources, name, "base_url", told)
+        for path, told in misplaced(tree):
+            yield _fault(sources, name, path, f"provider {name!r}: {told}")
 
 
 def _is_web_address(url: str) -> bool:
@@ -105,9 +112,10 @@ def _is_web_address(url: str) -> bool:
         return False
 
 
-def _fault(sources: tuple[Document, ...], name: str, key: str, told: str) -> Fault:
+def _fault(sources: tuple[Document, ...], name: str, key: str | Steps, told: str) -> Fault:
     """At the last file that says it, else the last that names the provider."""
-    for wanted in (("provider", name, key), ("provider", name)):
+    path = (key,) if isinstance(key, str) else tuple(key)
+    for wanted in (("provider", name, *path), ("provider", name)):
         for document in reversed(sources):
             if wanted in document.places:
                 return document.fault(wanted, told)
@@ -122,7 +130,9 @@ def settings(providers: Tree) -> dict[str, ProviderSettings]:
 
 def _settings(name: str, tree: Tree) -> ProviderSettings:
     models = {model: _model(entry) for model, entry in tree.get("models", {}).items()}
-    return ProviderSettings(name=name, **{**tree, "models": models})
+    common, own = options_of(tree)
+    told = {**tree, "models": models, "options": common, "model_options": own}
+    return ProviderSettings(name=name, **told)
 
 
 def _model(entry: Tree) -> ModelInfo:
@@ -136,12 +146,12 @@ def _model(entry: Tree) -> ModelInfo:
 
 
 def secret_values(providers: Mapping[str, ProviderSettings]) -> Iterable[str]:
-    """Keys, headers that carry one, and a password inside a base URL."""
+    """Keys, headers and parameters that carry one, and a password inside a base URL."""
     for provider in providers.values():
         if provider.api_key:
             yield provider.api_key
-        for header, value in provider.headers.items():
-            if _SECRET_HEADER.search(header) and value:
+        for header, value in (*provider.headers.items(), *provider.query.items()):
+            if value and (_SECRET_HEADER.search(header) or _LOOKS_MADE_UP.fullmatch(value)):
                 yield value
                 yield from (word for word in value.split()[1:2] if word)
         if provider.base_url and (password := urlsplit(provider.base_url).password):

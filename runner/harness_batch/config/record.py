@@ -7,6 +7,7 @@ from typing import Literal
 
 from attrs import Factory, evolve, field, frozen
 
+from harness_batch.config.model_options import ModelOptions
 from harness_batch.errors import Fault
 from harness_batch.limits import Limits
 from harness_batch.messages import JsonObject
@@ -98,6 +99,8 @@ class ModelInfo:
     periods: tuple[PricePeriod, ...] = ()
     """Of those that hold the last one counts."""
     abilities: Abilities = Abilities()
+    hour_cache: bool = False
+    """Requests ask for the cache of an hour, which is dearer to write."""
 
     def at(self, moment: datetime) -> "ModelInfo":
         """The same with the prices of that moment, a time with its zone."""
@@ -140,6 +143,8 @@ class ProviderSettings:
     """The environment variable that the configuration's `api_key` names."""
     key_origin: KeyOrigin = KeyOrigin()
     headers: dict[str, str] = field(factory=dict, repr=False)
+    query: dict[str, str] = field(factory=dict, repr=False)
+    """Parameters of the URL of every request."""
     github_url: str | None = None
     """Of `copilot`: where the login is, else https://github.com."""
     github_api_url: str | None = None
@@ -147,10 +152,17 @@ class ProviderSettings:
     github_client_id: str | None = None
     """Of `copilot`: the OAuth client that logs in."""
     models: dict[str, ModelInfo] = Factory(dict)
+    options: ModelOptions = Factory(ModelOptions)
+    model_options: dict[str, ModelOptions] = Factory(dict)
+    """Of models that have their own, the provider's below them."""
     connect_timeout: float = 10.0
     first_byte_timeout: float = 120.0
     idle_timeout: float = 120.0
     """Seconds between two events of a stream."""
+
+    def options_of(self, model: str) -> ModelOptions:
+        """How that model is asked."""
+        return self.model_options.get(model, self.options)
 
 
 @frozen(kw_only=True)

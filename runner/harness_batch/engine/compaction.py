@@ -12,6 +12,7 @@ from math import ceil
 from attrs import evolve, frozen
 
 from harness_batch.config.record import ModelInfo
+from harness_batch.engine.pictures import IMAGE_BYTES
 from harness_batch.engine.transcript import byte_length, part_weight, weight
 from harness_batch.messages import (
     Compaction,
@@ -180,7 +181,9 @@ def _reported(turn: Turn) -> TokenUsage | None:
 def _output_size(part: Part) -> int:
     """Bytes of a tool's result; 0 for all else."""
     match part.body:
-        case ToolUse(state=Completed(output=text) | Failed(error=text)):
+        case ToolUse(state=Completed(output=text, images=images)):
+            return byte_length(text) + IMAGE_BYTES * len(images)
+        case ToolUse(state=Failed(error=text)):
             return byte_length(text)
         case _:
             return 0
@@ -192,7 +195,7 @@ def _placeholder(part: Part) -> Part:
     match part.body:
         case ToolUse(state=Completed(output=text) as state) as use:
             told = f"[{len(text)} characters of output pruned; run the tool again if needed]"
-            return evolve(part, body=evolve(use, state=evolve(state, output=told)))
+            return evolve(part, body=evolve(use, state=evolve(state, output=told, images=())))
         case ToolUse(state=Failed(error=text) as state) as use:
             told = f"[{len(text)} characters of an error pruned]"
             return evolve(part, body=evolve(use, state=evolve(state, error=told)))

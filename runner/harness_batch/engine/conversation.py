@@ -180,6 +180,7 @@ def _runner(
         outputs=agenda.outputs,
         secrets=agenda.secrets,
         may=agenda.policy.allows,
+        takes_images=agenda.model.info.abilities.images is True,
         tmp=site.tmp,
         files=agenda.carryover.files,
         todos=agenda.carryover.todos,

@@ -14,7 +14,8 @@ from harness_batch.errors import ProviderError
 from harness_batch.events import ModelCallClosed, ModelCallOpened, PricesUsed
 from harness_batch.ids import new_id
 from harness_batch.messages import ModelRef, TokenUsage
-from harness_batch.models.pricing import cost, price_rows
+from harness_batch.models.price_rows import price_rows
+from harness_batch.models.pricing import cost
 from harness_batch.records import ModelCall, Purpose
 
 

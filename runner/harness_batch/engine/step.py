@@ -120,6 +120,8 @@ class Stepper:
                         raise error
                 case BrokenOff(error=ModelRejected(status=400)) if isinstance(choice, Only):
                     choice = "auto"  # some servers know no choice of a tool by its name
+                case BrokenOff(error=ModelRejected() as error) if self.transcript.drop_new_images():
+                    self.log.notice(f"{error}; once more without the image")
                 case BrokenOff(error=AuthFailed(status=401) as error) if not renewed:
                     renewed = True
                     await self._renew(error)

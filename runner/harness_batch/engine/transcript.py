@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from attrs import define, evolve, field
 
 from harness_batch.engine.log import AttemptLog, timestamp
+from harness_batch.engine.pictures import IMAGE_BYTES, without_new_images
 from harness_batch.events import (
     MessageCreated,
     MessageUpdated,
@@ -129,6 +130,13 @@ class Transcript:
         self.turns[:] = turns
         self.size = sum(map(weight, turns))
 
+    def drop_new_images(self) -> bool:
+        """Show the model none of the newest reply's images; False when there are none."""
+        turns = without_new_images(self.turns)
+        if turns is not None:
+            self.replace(turns)
+        return turns is not None
+
     def compact(self, last: Turn, summary: str) -> None:
         """Add the message that stands for everything up to `last`."""
         draft = self._draft("user")
@@ -182,7 +190,10 @@ def byte_length(text: str) -> int:
 
 def _state_weight(state: ToolState) -> int:
     match state:
-        case Completed(input=arguments, output=text) | Failed(input=arguments, error=text):
+        case Completed(input=arguments, output=text, images=images):
+            shown = IMAGE_BYTES * len(images)
+            return byte_length(str(arguments)) + byte_length(text) + shown
+        case Failed(input=arguments, error=text):
             return byte_length(str(arguments)) + byte_length(text)
         case Running(input=arguments):
             return byte_length(str(arguments))

@@ -11,16 +11,24 @@ Source: https://platform.claude.com/docs/en/api/messages
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 from attrs import frozen
 
+from harness_batch.config.record import Abilities
 from harness_batch.messages import Compaction, JsonObject, Reasoning, Text, ToolUse, Turn
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
 from harness_batch.models.protocol import ModelRequest, Only, ToolChoice, ToolSpec
-from harness_batch.models.tool_uses import answer, arguments
+from harness_batch.models.target import Target
+from harness_batch.models.tool_uses import answer, arguments, pictures
 
 CACHE_MARK = b',"cache_control":{"type":"ephemeral"}'
+LONG_MARK = b',"cache_control":{"type":"ephemeral","ttl":"1h"}'
+LEAST_THINKING = 1024
+"""Tokens; a smaller budget is refused."""
+LEAST_ANSWER = 1024
+"""Tokens of a reply that thinking must leave."""
 
 Side = Literal["user", "assistant"]
 _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -47,9 +55,9 @@ class Piece:
 class RequestWriter:
     """Writes the bodies of one session."""
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._pieces = OncePerTurn(pieces_of)
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._pieces = OncePerTurn(partial(pieces_of, abilities=target.abilities))
         self._shared: tuple[tuple[object, ...], bytes] = ((), b"")
 
     def body(self, request: ModelRequest) -> bytes:
@@ -57,8 +65,11 @@ class RequestWriter:
         messages = list(_messages(self._pieces.of(request.turns)))
         encoded = [piece.message for piece in messages[:-2]]
         encoded += [_message(piece.side, piece.blocks, mark=True) for piece in messages[-2:]]
-        last: JsonObject = {"max_tokens": request.max_output_tokens}
-        if request.tool_choice != "auto" and request.tools:
+        thinking = self._thinking(request.max_output_tokens)
+        last: JsonObject = {"max_tokens": request.max_output_tokens, **thinking}
+        # A model that thinks cannot be made to call one tool.
+        forced = isinstance(request.tool_choice, Only) and thinking
+        if request.tool_choice != "auto" and request.tools and not forced:
             last["tool_choice"] = _choice(request.tool_choice)
         return b"".join((self._head(request), b",".join(encoded), b"],", encode_fields(last), b"}"))
 
@@ -69,18 +80,34 @@ class RequestWriter:
         return self._shared[1]
 
     def _encoded_head(self, request: ModelRequest) -> bytes:
-        head: JsonObject = {"model": self._model, "stream": True}
-        if request.temperature is not None:
-            head["temperature"] = request.temperature
+        options = self._target.options
+        head: JsonObject = {"model": self._target.model, "stream": True}
+        temperature = self._target.temperature(request.temperature)
+        if temperature is not None and options.thinking_budget is None:
+            head["temperature"] = temperature
+        if options.reasoning_effort is not None:
+            head["output_config"] = {"effort": options.reasoning_effort}
+        head |= options.body
+        mark = LONG_MARK if options.cache_ttl == "1h" else CACHE_MARK
         pieces = [b"{" + encode_fields(head)]
         if request.tools:
             tools = [encode(_tool(tool)) for tool in request.tools]
-            pieces.append(b'"tools":[' + b",".join(_last_marked(tools)) + b"]")
+            pieces.append(b'"tools":[' + b",".join(_last_marked(tools, mark)) + b"]")
         system = [encode({"type": "text", "text": t}) for t in request.system if t.strip()]
         if system:
-            pieces.append(b'"system":[' + b",".join(_last_marked(system)) + b"]")
+            pieces.append(b'"system":[' + b",".join(_last_marked(system, mark)) + b"]")
         pieces.append(b'"messages":[')
         return b",".join(pieces)
+
+    def _thinking(self, max_tokens: int) -> JsonObject:
+        """Last of all, as it depends on the room that the reply has."""
+        match self._target.options.thinking_budget:
+            case int(budget) if (room := min(budget, max_tokens - LEAST_ANSWER)) >= LEAST_THINKING:
+                return {"thinking": {"type": "enabled", "budget_tokens": room}}
+            case "adaptive":
+                return {"thinking": {"type": "adaptive"}}
+            case _:
+                return {}
 
 
 def _choice(choice: ToolChoice) -> JsonObject:
@@ -91,7 +118,7 @@ def _choice(choice: ToolChoice) -> JsonObject:
             return {"type": word}
 
 
-def pieces_of(turn: Turn) -> tuple[Piece, ...]:
+def pieces_of(turn: Turn, abilities: Abilities) -> tuple[Piece, ...]:
     """The turn's own side, then the results of its tool calls."""
     blocks: list[Block] = []
     results: list[Block] = []
@@ -108,7 +135,7 @@ def pieces_of(turn: Turn) -> tuple[Piece, ...]:
                 blocks.append(Block(encode(thinking), thinking=True))
             case ToolUse() as use:
                 blocks.append(Block(encode(_use(use))))
-                results.append(Block(encode(_result(use))))
+                results.append(Block(encode(_result(use, abilities))))
             case _:
                 pass  # what is for the record only
     if turn.message.role == "user":
@@ -151,16 +178,16 @@ def _message(side: Side, blocks: Sequence[Block], *, mark: bool) -> bytes:
     if mark:
         place = max((i for i, block in enumerate(blocks) if not block.thinking), default=None)
         if place is not None:
-            contents[place] = _marked(contents[place])
+            contents[place] = _marked(contents[place], CACHE_MARK)
     return b'{"role":"%s","content":[%s]}' % (side.encode(), b",".join(contents))
 
 
-def _marked(block: bytes) -> bytes:
-    return block[:-1] + CACHE_MARK + b"}"
+def _marked(block: bytes, mark: bytes) -> bytes:
+    return block[:-1] + mark + b"}"
 
 
-def _last_marked(blocks: Sequence[bytes]) -> list[bytes]:
-    return [*blocks[:-1], _marked(blocks[-1])]
+def _last_marked(blocks: Sequence[bytes], mark: bytes) -> list[bytes]:
+    return [*blocks[:-1], _marked(blocks[-1], mark)]
 
 
 def _tool(tool: ToolSpec) -> JsonObject:
@@ -180,12 +207,19 @@ def _use(use: ToolUse) -> JsonObject:
     }
 
 
-def _result(use: ToolUse) -> JsonObject:
+def _result(use: ToolUse, abilities: Abilities) -> JsonObject:
     text, failed = answer(use.state)
+    seen = [
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": image.media_type, "data": image.data},
+        }
+        for image in pictures(use.state, abilities)
+    ]
     result: JsonObject = {
         "type": "tool_result",
         "tool_use_id": _legal_id(use.call_id),
-        "content": text,
+        "content": [{"type": "text", "text": text}, *seen] if seen else text,
     }
     return {**result, "is_error": True} if failed else result
 

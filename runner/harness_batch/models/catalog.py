@@ -82,9 +82,10 @@ class Catalog:
         """False where the provider is a known one at its own address, and has no such model.
 
         What the configuration lists there is, and behind an address of the user's own there may be
-        anything.
+        anything. What a Copilot account may use is GitHub's to say.
         """
-        if model in provider.models or provider.configured_base_url:
+        open_end = provider.configured_base_url or provider.type == "copilot"
+        if model in provider.models or open_end:
             return True
         name = catalog_provider(provider)
         if name is None:

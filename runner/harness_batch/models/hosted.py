@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
+from urllib.parse import urlencode
 
 from attrs import Factory, evolve, frozen
 
@@ -12,6 +13,7 @@ from harness_batch.models.access import Access, Entry
 from harness_batch.models.http import Line
 from harness_batch.models.protocol import LlmEvent, ModelRequest
 from harness_batch.models.streaming import ReplyReader, exchange
+from harness_batch.models.target import Target
 
 
 class Writer(Protocol):
@@ -31,8 +33,7 @@ class Wire:
     path: str
     """Below the base URL."""
     key_header: str
-    writer: Callable[[str, str], Writer]
-    """Of a model's name and the base URL."""
+    writer: Callable[[Target], Writer]
     reader: Callable[[], ReplyReader]
     headers: Mapping[str, str] = Factory(dict)
     request_headers: Callable[[ModelRequest, bytes], Mapping[str, str]] = lambda _request, _body: {}
@@ -47,7 +48,9 @@ class HostedModel:
     ) -> None:
         """Raises: UsageError when the base URL is none, or its proxy cannot be used."""
         self.ref = ref
-        self.info = settings.models.get(ref.model, ModelInfo())
+        options = settings.options_of(ref.model)
+        known = settings.models.get(ref.model, ModelInfo())
+        self.info = evolve(known, hour_cache=options.cache_ttl == "1h")
         self._settings = settings
         self._wire = wire
         self._access = access
@@ -55,7 +58,7 @@ class HostedModel:
         self._line = self._line_to(base_url)
         self._entry = Entry(base_url)
         """The newest request's."""
-        self._writer = wire.writer(ref.model, base_url)
+        self._writer = wire.writer(Target(ref.model, base_url, options, self.info.abilities))
 
     def demand(self) -> None:
         """See `Model.demand`."""
@@ -87,4 +90,12 @@ class HostedModel:
         await self._line.aclose()
 
     def _line_to(self, base_url: str) -> Line:
-        return Line(self._settings, base_url.rstrip("/") + self._wire.path, self._wire.headers)
+        url = _address(base_url, self._wire.path, self._settings.query)
+        return Line(self._settings, url, self._wire.headers)
+
+
+def _address(base_url: str, path: str, query: Mapping[str, str]) -> str:
+    """The URL of requests: parameters stand at its end, those of the base URL first."""
+    base, _, own = base_url.partition("?")
+    parameters = "&".join(filter(None, (own, urlencode(query))))
+    return base.rstrip("/") + path + ("?" + parameters if parameters else "")

@@ -4,7 +4,6 @@ Source: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from attrs import define, field
 from httpx_sse import ServerSentEvent
@@ -15,7 +14,7 @@ from harness_batch.models import refusals
 from harness_batch.models.fields import document, mapping, text
 from harness_batch.models.hosted import Wire
 from harness_batch.models.openai_calls import CallCollector
-from harness_batch.models.openai_wire import LimitName, RequestWriter
+from harness_batch.models.openai_wire import RequestWriter
 from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
@@ -186,18 +185,10 @@ class OpenAiReply:
             self._usage = usage
 
 
-def _limit_name(base_url: str) -> LimitName:
-    """OpenAI's newer models refuse `max_tokens`, most other servers know nothing else."""
-    host = urlsplit(base_url).hostname or ""
-    if host == "api.openai.com" or host.endswith(".openai.azure.com"):
-        return "max_completion_tokens"
-    return "max_tokens"
-
-
 WIRE = Wire(
     home="https://api.openai.com/v1",
     path="/chat/completions",
     key_header="authorization",
-    writer=lambda model, base_url: RequestWriter(model, _limit_name(base_url)),
+    writer=RequestWriter,
     reader=OpenAiReply,
 )

@@ -138,6 +138,6 @@ WIRE = Wire(
     home="https://api.openai.com/v1",
     path="/responses",
     key_header="authorization",
-    writer=lambda model, _base_url: RequestWriter(model),
+    writer=RequestWriter,
     reader=ResponsesReply,
 )

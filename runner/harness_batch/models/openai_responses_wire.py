@@ -9,9 +9,11 @@ Source: https://platform.openai.com/docs/api-reference/responses/create
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from attrs import frozen
 
+from harness_batch.config.record import Abilities
 from harness_batch.messages import (
     Compaction,
     JsonObject,
@@ -22,9 +24,10 @@ from harness_batch.messages import (
     Turn,
 )
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
-from harness_batch.models.openai_wire import GO_ON
-from harness_batch.models.protocol import ModelRequest, Only, ToolChoice, ToolSpec
-from harness_batch.models.tool_uses import answer, arguments
+from harness_batch.models.openai_wire import GO_ON, cache_key
+from harness_batch.models.protocol import ModelRequest, Only, ToolSpec
+from harness_batch.models.target import Target
+from harness_batch.models.tool_uses import answer, arguments, data_url, pictures
 
 
 @frozen
@@ -40,16 +43,16 @@ class Said:
 class RequestWriter:
     """Writes the bodies of one session."""
 
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._said = OncePerTurn(said_in)
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._said = OncePerTurn(partial(said_in, abilities=target.abilities))
         self._shared: tuple[tuple[object, ...], bytes] = ((), b"")
 
     def body(self, request: ModelRequest) -> bytes:
         """The whole request."""
         last: JsonObject = {"max_output_tokens": request.max_output_tokens}
         if request.tool_choice != "auto" and request.tools:
-            last["tool_choice"] = _choice(request.tool_choice)
+            last["tool_choice"] = _choice(request)
         items = _items(self._said.of(request.turns))
         return b"".join((self._head(request), b",".join(items), b"],", encode_fields(last), b"}"))
 
@@ -60,14 +63,22 @@ class RequestWriter:
         return self._shared[1]
 
     def _encoded_head(self, request: ModelRequest) -> bytes:
+        options = self._target.options
         head: JsonObject = {
-            "model": self._model,
+            "model": self._target.model,
             "stream": True,
             "store": False,
-            "include": ["reasoning.encrypted_content"],
+            "prompt_cache_key": options.prompt_cache_key or cache_key(request),
         }
-        if request.temperature is not None:
-            head["temperature"] = request.temperature
+        if self._target.abilities.reasoning is not False:
+            head["include"] = ["reasoning.encrypted_content"]
+        told = {"effort": options.reasoning_effort, "summary": options.reasoning_summary}
+        if reasoning := {key: word for key, word in told.items() if word is not None}:
+            head["reasoning"] = reasoning
+        temperature = self._target.temperature(request.temperature)
+        if temperature is not None:
+            head["temperature"] = temperature
+        head |= options.body
         if request.tools:
             head["tools"] = [_tool(tool) for tool in request.tools]
         if system := "\n\n".join(block for block in request.system if block.strip()):
@@ -75,15 +86,17 @@ class RequestWriter:
         return b"{" + encode_fields(head) + b',"input":['
 
 
-def _choice(choice: ToolChoice) -> JsonObject | str:
-    match choice:
+def _choice(request: ModelRequest) -> JsonObject | str:
+    match request.tool_choice:
+        case Only(name=name) if [tool.name for tool in request.tools] == [name]:
+            return "required"  # the same, and more servers know it
         case Only(name=name):
             return {"type": "function", "name": name}
         case word:
             return word
 
 
-def said_in(turn: Turn) -> Said:
+def said_in(turn: Turn, abilities: Abilities) -> Said:
     """The turn with the results of its tool calls right after its items."""
     if turn.message.role == "user":
         texts = (_words(part.body) for part in turn.parts)
@@ -93,7 +106,7 @@ def said_in(turn: Turn) -> Said:
         items.pop()  # one that led to nothing is refused
     if not items:
         return Said()
-    results = [_result(use) for use in turn.tool_uses()]
+    results = [_result(use, abilities) for use in turn.tool_uses()]
     return Said(items=b",".join(map(encode, [*items, *results])), last_word=not results)
 
 
@@ -166,8 +179,11 @@ def _tool(tool: ToolSpec) -> JsonObject:
     }
 
 
-def _result(use: ToolUse) -> JsonObject:
+def _result(use: ToolUse, abilities: Abilities) -> JsonObject:
     text, failed = answer(use.state)
     # There is no field that says so.
-    output = f"error: {text}" if failed else text
+    output: str | list[JsonObject] = f"error: {text}" if failed else text
+    if seen := pictures(use.state, abilities):
+        images = [{"type": "input_image", "image_url": data_url(image)} for image in seen]
+        output = [{"type": "input_text", "text": text}, *images]
     return {"type": "function_call_output", "call_id": use.call_id, "output": output}

@@ -1,14 +1,13 @@
 """What a model call costs: tokens times prices, exact, or None where a price is unknown."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TypeVar
 
 from attrs import evolve, fields
 
 from harness_batch.config.record import Prices, Rates
-from harness_batch.messages import ModelRef, TokenUsage
-from harness_batch.records import Price
+from harness_batch.messages import TokenUsage
 
 PER = Decimal(1_000_000)
 """Prices are per million tokens."""
@@ -76,21 +75,3 @@ def _first(rate: Decimal | None, other: Decimal | None) -> Decimal | None:
 def rates_of(rates: Rates) -> Mapping[str, Decimal | None]:
     """Rate by unit; None is unknown."""
     return {unit: getattr(rates, unit) for unit in UNITS}
-
-
-def price_rows(ref: ModelRef, prices: Prices) -> Iterator[Price]:
-    """What is known of them as rows of the database; a tier's units end in `>TOKENS`."""
-    groups: list[tuple[str, Rates]] = [("", prices)]
-    groups += [(f">{tier.above}", tier) for tier in prices.tiers]
-    since = f"{prices.valid_from.isoformat()}T00:00:00+00:00" if prices.valid_from else None
-    for mark, rates in groups:
-        for unit, usd in rates_of(rates).items():
-            if usd is not None:
-                yield Price(
-                    price_version=prices.version or "",
-                    provider=ref.provider,
-                    model=ref.model,
-                    unit=unit + mark,
-                    usd_per_mtok=usd,
-                    valid_from=since,
-                )

@@ -3,9 +3,11 @@
 A call is answered whatever became of it, since all wire formats refuse one without an answer.
 """
 
+from harness_batch.config.record import Abilities
 from harness_batch.messages import (
     Completed,
     Failed,
+    Image,
     JsonObject,
     Pending,
     Running,
@@ -34,3 +36,17 @@ def answer(state: ToolState) -> tuple[str, bool]:
             return (error if error.strip() else "failed"), True
         case Pending() | Running():
             return INTERRUPTED, True
+
+
+def pictures(state: ToolState, abilities: Abilities) -> tuple[Image, ...]:
+    """What the model sees of it: nothing unless it is known to take images."""
+    match state:
+        case Completed(images=images) if abilities.images:
+            return images
+        case _:
+            return ()
+
+
+def data_url(image: Image) -> str:
+    """The image as OpenAI's formats take it."""
+    return f"data:{image.media_type};base64,{image.data}"

@@ -1,7 +1,8 @@
 """The digest of an item: everything that changes the answer, and nothing that does not.
 
-In: the rendered recipe, parameters, matrix values, agent, models (of a scripted one the script's
-content), the rules' words, the limits that shape replies (steps, output_tokens), the base commit.
+In: the rendered recipe, parameters, matrix values, agent, models with their options (of a scripted
+one the script's content), the rules' words, the limits that shape replies (steps, output_tokens),
+the base commit.
 Out: where files lie, other limits, concurrency, transport, prices.
 """
 
@@ -16,6 +17,7 @@ from typing import Any
 from attrs import Factory, define, fields, has
 
 from harness_batch.agents.record import Agent
+from harness_batch.config.model_options import ModelOptions
 from harness_batch.config.record import Config
 from harness_batch.messages import JsonObject, ModelRef
 from harness_batch.plan.choice import FREE
@@ -64,9 +66,19 @@ class Digester:
             "limits": [item.limits.steps, item.limits.output_tokens],
             "base": item.base_sha,
             **_of_equipment(item),
+            **self._options(item),
         }
         text = json.dumps(what, sort_keys=True, separators=(",", ":"), default=_plain)
         return blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def _options(self, item: Item) -> JsonObject:
+        """How its models are asked; nothing where that is left to the providers."""
+        named = [*item.models, *([item.small_model] if item.small_model else [])]
+        told = {
+            str(ref): self.config.providers[ref.provider].options_of(ref.model) for ref in named
+        }
+        asked = {name: options for name, options in told.items() if options != ModelOptions()}
+        return {"options": asked} if asked else {}
 
     def _name(self, ref: ModelRef) -> str:
         if self.config.providers[ref.provider].type not in FREE:

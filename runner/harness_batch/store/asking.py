@@ -119,6 +119,16 @@ def open_readonly_for_user_sql(path: Path, *, out: Path | None = None) -> Iterat
             connection.close()
 
 
+def holds_run(path: Path, run_id: str) -> bool:
+    """Whether the database has the run. Raises: as `open_readonly_for_user_sql`."""
+    with (
+        open_readonly_for_user_sql(path) as opened,
+        mapped_errors(f"cannot read {path}"),
+    ):
+        found = opened.connection.execute("SELECT 1 FROM run WHERE run_id = ?", [run_id])
+        return found.fetchone() is not None
+
+
 def close_off(
     connection: duckdb.DuckDBPyConnection, files: Iterable[Path] = (), folders: Iterable[Path] = ()
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from attrs import Factory, define, frozen
 
-from harness_batch.messages import JsonObject
+from harness_batch.messages import Image, JsonObject
 from harness_batch.processes import Launcher
 from harness_batch.rules import Ask
 
@@ -22,6 +22,8 @@ class ToolResult:
     metadata: JsonObject = Factory(dict)
     keep: Literal["head", "tail"] = "head"
     """Which end survives when the output is too long for the model."""
+    images: tuple[Image, ...] = ()
+    """What the model sees beside the output."""
     whole: Path | None = None
     """File that holds the whole output already, when `output` is only one end of it."""
 
@@ -105,6 +107,8 @@ class ToolContext:
     """What the rules say to an ask beside the call's own (grep leaves out unreadable files)."""
     secrets: Secrets = NO_SECRETS
     """What must not be written into `outputs`."""
+    takes_images: bool = False
+    """The model does; else a picture is a binary file like any other."""
     tmp: Path | None = None
     """The session's private temporary folder, as its commands see it in TMPDIR."""
     files: SessionFiles = Factory(SessionFiles)

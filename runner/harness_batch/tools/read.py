@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import trio
 from attrs import frozen
 
-from harness_batch.messages import JsonObject
+from harness_batch.messages import Image, JsonObject
 from harness_batch.rules import Ask
 from harness_batch.tools.edit import FILE_PATH
 from harness_batch.tools.files import MAX_LISTED, Folder, Missing, Opened, opened
 from harness_batch.tools.paths import Place, Refused, admitted, asks_for
+from harness_batch.tools.pictures import picture
 from harness_batch.tools.protocol import ToolContext, ToolResult
 from harness_batch.tools.window import (
     MAX_LINE_CHARACTERS,
@@ -31,8 +32,8 @@ class ReadTool:
         f"Reads a file as numbered lines: at most {MAX_LINES} lines a call and "
         f"{MAX_LINE_CHARACTERS} characters a line (a longer one is cut in the middle and says so). "
         "offset is the first line (1 is the first of the file), limit the number of lines. Lists "
-        "a folder. Binary files are named, not shown. Must come before edit, multiedit or write "
-        "of an existing file."
+        "a folder. Shows pictures (PNG, JPEG, GIF, WebP) to models that take them; other binary "
+        "files are named, not shown. Must come before edit, multiedit or write of an existing file."
     )
 
     @property
@@ -80,7 +81,15 @@ def _read(text: str, offset: int, limit: int, context: ToolContext) -> ToolResul
                 return _listing(place, found)
             case Opened():
                 context.files.seen[place.path] = found.fingerprint
+                if context.takes_images and (shown := picture(found.descriptor, found.size)):
+                    return _pictured(place, found, shown)
                 return _shown(place, found, window(found.descriptor, found.size, offset, limit))
+
+
+def _pictured(place: Place, file: Opened, shown: Image) -> ToolResult:
+    kind = shown.media_type.removeprefix("image/").upper()
+    told = f"{place.shown} is a picture ({kind}, {file.size} bytes); you see it beside this result."
+    return ToolResult(output=told, title=place.shown, images=(shown,))
 
 
 def _listing(place: Place, folder: Folder) -> ToolResult:

@@ -28,6 +28,7 @@ _MAGIC = (
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
     (b"GIF8", "a GIF image"),
+    (b"RIFF", "a WebP image, or sound or video (RIFF)"),
     (b"%PDF", "a PDF document"),
     (b"PK\x03\x04", "a ZIP archive (or a document made of one)"),
     (b"\x1f\x8b", "a gzip archive"),

@@ -80,7 +80,7 @@ async def make_patch(
     """The patch from the base to what is staged in git's index; None when nothing changed."""
     tree = _word(await git("write-tree"))
     listed = await git("diff-tree", "-r", "--raw", "--numstat", "-z", *DIFF[2:], base.tree, tree)
-    changed, added, removed = _read_listing(listed)
+    changed, added, removed = read_listing(listed)
     twins = await _twins(git, changed)
     entries = [_described(entry, staged, root, twins) for entry in changed]
     entries = sorted((*entries, *staged.problems), key=lambda entry: os.fsencode(entry.path))
@@ -179,7 +179,7 @@ def _described(
     )
 
 
-def _read_listing(listed: bytes) -> tuple[list[PatchEntry], int, int]:
+def read_listing(listed: bytes) -> tuple[list[PatchEntry], int, int]:
     """(entries, lines added, lines removed) of `diff-tree --raw --numstat -z`."""
     records = iter(listed.split(b"\0"))
     entries: list[PatchEntry] = []

@@ -27,8 +27,11 @@ async def reset(workspace: Workspace) -> tuple[str, ...]:
             await git("read-tree", "--reset", "-u", workspace.start.tree)
             return ()
         troubles: list[str] = []
-        for folder in (workspace.root, place / "git"):
-            troubles += await trio.to_thread.run_sync(empty_folder, folder)
+        # The sandbox keeps this very file as it is; another in its place it would not know.
+        pointer = workspace.root / ".git"
+        keep = frozenset({b".git"} if pointer.is_file() and not pointer.is_symlink() else ())
+        troubles += await trio.to_thread.run_sync(empty_folder, workspace.root, keep)
+        troubles += await trio.to_thread.run_sync(empty_folder, place / "git")
         await git("read-tree", "--empty")
         await check_out(git, workspace.repository, workspace.base_sha)
         await equip_agent(workspace.repository, workspace.base_sha, place)

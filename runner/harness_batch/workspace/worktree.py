@@ -5,6 +5,7 @@ The user's repository is only read. A session's folder in the cache holds
     git/      a throw-away git directory for the agent: status, log, commit, stash work
     private/  the runner's own: checkout and patch go through it, the agent's is never read
     home/     an empty HOME
+    capture/  git directories that patches are taken with, each for one call
 and `owner.json`. Every git directory borrows the repository's objects; nothing is shared for
 writing, so any number of sessions can start on one repository at once.
 """
@@ -62,7 +63,7 @@ class Workspace:
         others counts; it runs in the launcher when there is one. Raises: GitError.
         """
         with disk(self.private):
-            place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent))
+            place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent / "capture"))
             try:
                 captured = await self._capture(place, commit, launcher)
             finally:
@@ -175,6 +176,7 @@ async def _open(
 ) -> Workspace:
     place = folder.resolve()  # noqa: ASYNC240 - microseconds
     (place / "home").mkdir(mode=0o700)
+    (place / "capture").mkdir(mode=0o700)
     private = make_git_dir(place / "private", repository, base_sha)
     root = repository.path if wish.mode == "in-place" else place / "tree"
     git = Git(git_dir=private, work_tree=root)

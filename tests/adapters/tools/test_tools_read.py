@@ -1,11 +1,14 @@
 """The read tool on real files."""
 
 import os
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from fakes_tools import Desk, desk
+from harness_batch.tools.pictures import MAX_IMAGE
 from harness_batch.tools.read import ReadTool
 from harness_batch.tools.truncation import MAX_BYTES, shorten
 
@@ -116,6 +119,45 @@ async def test_bytes_that_are_not_utf8_are_shown_escaped(at: Desk) -> None:
 )
 async def test_a_binary_file_is_named_not_dumped(at: Desk, data: bytes, kind: str) -> None:
     assert kind in await text(at, data)
+
+
+PICTURES = {
+    "image/png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "image/jpeg": b"\xff\xd8\xff\xe0\0\x10JFIF",
+    "image/gif": b"GIF89a\1\0\1\0",
+    "image/webp": b"RIFF\x1a\0\0\0WEBPVP8L",
+}
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+async def test_a_model_that_takes_images_sees_a_picture_whatever_its_name(
+    at: Desk, kind: str
+) -> None:
+    seeing = Desk(evolve(at.context, takes_images=True))
+    (at.context.root / "notes.txt").write_bytes(PICTURES[kind])
+    result = await seeing.call(READ, file_path="notes.txt")
+    (image,) = result.images
+    assert (image.media_type, b64decode(image.data)) == (kind, PICTURES[kind])
+    assert (await at.call(READ, file_path="notes.txt")).images == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PICTURES["image/png"] + b"\0" * MAX_IMAGE, "a PNG image of"),
+        (b"RIFF\x1a\0\0\0WAVEfmt ", "RIFF"),
+        (b"GIF8 is a name", "a GIF image of"),
+        (b"plain text", "plain text"),
+    ],
+)
+async def test_what_is_too_large_or_no_picture_is_not_sent_as_one(
+    at: Desk, data: bytes, kind: str
+) -> None:
+    seeing = Desk(evolve(at.context, takes_images=True))
+    (at.context.root / "f.png").write_bytes(data)
+    result = await seeing.call(READ, file_path="f.png")
+    assert result.images == ()
+    assert kind in result.output
 
 
 async def test_an_empty_file_is_said_to_be_empty(at: Desk) -> None:

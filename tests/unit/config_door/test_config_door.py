@@ -405,3 +405,13 @@ def test_openai_may_speak_its_other_interface_with_the_same_key(
     openai = load(home, environ={"OPENAI_API_KEY": "sk-123456"}).providers["openai"]
     assert (openai.type, openai.api_key) == ("openai-responses", "sk-123456")
     assert openai.base_url == "https://api.openai.com/v1"
+
+
+def test_a_header_that_looks_like_a_secret_is_one_whatever_its_name(home: Path) -> None:
+    headers = {"x-signed": "5f1e77d0c2b4-and-much-more", "x-team": "platform-engineering-eu"}
+    file = home / "c.json"
+    file.write_text(
+        json.dumps({"provider": {"anthropic": {"headers": {**headers, "X-Auth": "Basic short"}}}})
+    )
+    config = load_config(repo=None, explicit=file, environ={})
+    assert set(config.secrets) == {headers["x-signed"], "Basic short", "short"}

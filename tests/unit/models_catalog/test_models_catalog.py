@@ -24,7 +24,7 @@ from harness_batch.models.catalog import (
 )
 from harness_batch.models.catalog_table import catalog_provider, limits_of, table
 from harness_batch.models.price_list import packaged
-from harness_batch.models.pricing import price_rows
+from harness_batch.models.price_rows import price_rows
 
 ANTHROPIC = ProviderSettings(
     name="anthropic", type="anthropic", base_url="https://api.anthropic.com"
@@ -187,6 +187,7 @@ def test_a_model_is_missing_only_where_that_is_certain() -> None:
     assert catalog.has(gateway, "claude-sonet-5")
     assert catalog.has(evolve(ANTHROPIC, models={"brand-new": ModelInfo()}), "brand-new")
     assert catalog.has(ProviderSettings(name="mine", type="openai-chat"), "any")
+    assert catalog.has(ProviderSettings(name="copilot", type="copilot"), "brand-new")
 
 
 def test_the_table_fits_the_packaged_prices() -> None:

@@ -1,6 +1,7 @@
 """Request bodies: well-formed whatever the transcript holds, and growing only at their end."""
 
 import json
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import pytest
@@ -8,10 +9,12 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness_batch.config.record import Abilities
 from harness_batch.messages import (
     Compaction,
     Completed,
     Failed,
+    Image,
     PartBody,
     Pending,
     Reasoning,
@@ -25,6 +28,7 @@ from harness_batch.messages import (
 )
 from harness_batch.models import anthropic_wire, openai_responses_wire, openai_wire
 from harness_batch.models.protocol import ModelRequest
+from harness_batch.models.target import Target
 from wire import responses
 from wire.transcripts import BASH, READ, done, request, turn, user
 from wire.validation import anthropic_fault, openai_fault
@@ -34,12 +38,16 @@ class Writer(Protocol):
     def body(self, request: ModelRequest) -> bytes: ...
 
 
+WRITERS: dict[str, Callable[[Target], Writer]] = {
+    "anthropic": anthropic_wire.RequestWriter,
+    "openai": openai_wire.RequestWriter,
+    "responses": openai_responses_wire.RequestWriter,
+}
+SEES = Abilities(images=True)
+
+
 def writer(form: str) -> Writer:
-    if form == "anthropic":
-        return anthropic_wire.RequestWriter("m")
-    if form == "responses":
-        return openai_responses_wire.RequestWriter("m")
-    return openai_wire.RequestWriter("m", "max_tokens")
+    return WRITERS[form](Target("m", abilities=SEES))
 
 
 def written(form: str, asked: ModelRequest) -> Any:
@@ -57,10 +65,17 @@ def prefix(body: bytes) -> bytes:
 
 FORMS = pytest.mark.parametrize("form", ["anthropic", "openai", "responses"])
 
+PICTURE = Image(media_type="image/png", data="iVBORw0KGgo=")
 TEXTS = st.text(max_size=12) | st.sampled_from(["", " ", "\ud800", "ü\n", "\x00"])
 INPUTS = st.dictionaries(st.text(max_size=4), st.none() | st.integers() | st.floats(), max_size=2)
 STATES = st.one_of(
-    st.builds(Completed, input=INPUTS, title=TEXTS, output=TEXTS),
+    st.builds(
+        Completed,
+        input=INPUTS,
+        title=TEXTS,
+        output=TEXTS,
+        images=st.sampled_from([(), (PICTURE,), (PICTURE, PICTURE)]),
+    ),
     st.builds(Failed, input=INPUTS, error=TEXTS),
     st.builds(Running, input=INPUTS),
     st.builds(Pending, partial_input=TEXTS),
@@ -108,11 +123,15 @@ def test_any_transcript_becomes_a_request_that_the_real_apis_would_take(
     assert responses.fault(written("responses", asked)) is None
 
 
+def seen(output: str, images: int) -> Completed:
+    return Completed(input={}, title="a.png", output=output, images=(PICTURE,) * images)
+
+
 def conversation(length: int) -> tuple[Turn, ...]:
     turns = [user(0, "Fix it. Ünïcode.")]
     for number in range(1, length):
         calls = (
-            ToolUse(call_id=f"c{number}_{i}", name="bash", state=done("ls", f"out {i} \x00"))
+            ToolUse(call_id=f"c{number}_{i}", name="bash", state=seen(f"out {i} \x00", i))
             for i in range(number % 3)
         )
         think = Reasoning(text="hm", signature=SEALED)
@@ -225,9 +244,14 @@ def test_results_stand_right_after_their_calls() -> None:
 
 
 def test_the_reply_limit_has_the_name_that_the_server_knows() -> None:
-    body = openai_wire.RequestWriter("m", "max_completion_tokens").body(request())
-    assert json.loads(body)["max_completion_tokens"] == 1000
-    assert BASH.name in body.decode()
+    for url in ("https://api.openai.com/v1", "https://me.openai.azure.com/openai/v1"):
+        body = openai_wire.RequestWriter(Target("m", url)).body(request())
+        assert json.loads(body)["max_completion_tokens"] == 1000
+        assert BASH.name in body.decode()
+    body = openai_wire.RequestWriter(Target("m", "https://api.openai.com.example/v1")).body(
+        request()
+    )
+    assert json.loads(body)["max_tokens"] == 1000
 
 
 def test_responses_get_their_reasoning_back_before_what_it_led_to() -> None:
