@@ -133,9 +133,7 @@ def calls_of(database: Path) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-def test_requests_that_failed_are_requests_again_and_cost_nothing(
-    ran: Ran, tmp_path: Path
-) -> None:
+def test_requests_that_failed_are_requests_again_and_cost_nothing(ran: Ran, tmp_path: Path) -> None:
     key = "troubled"
     ended = called(bench_of(ran), "replay", key, "--out", str(tmp_path / "run"))
 
