@@ -12,6 +12,7 @@ from typing import Literal
 
 from attrs import evolve, frozen
 
+from harness_batch.app.containment import Look
 from harness_batch.app.divergence import Difference, differences, renewed
 from harness_batch.app.options import Inputs, RunOptions, SandboxMode
 from harness_batch.app.places import harness_of
@@ -104,6 +105,7 @@ class Replay:
             prepared,
             self.inputs,
             RunOptions(jobs=1, sandbox=self.wishes.sandbox, argv=self.wishes.argv),
+            look=Look(self.inputs.environ, self.wishes.sandbox),
             folder=self.folder,
             history=None,
             mask=self.mask,
