@@ -24,7 +24,7 @@ OTHER_TREE = f"/root/worktrees/{OTHER_RUN}/{OTHER_SES}-2/tree"
 
 SAME = [
     (f"{TREE}/a.py:3", f"{OTHER_TREE}/a.py:3"),
-    ("/tmp/hb-a8f_3kx1/x", "/var/tmp/hb-zzzzzzzz/x"),
+    ("/scratch/hb-a8f_3kx1/x", "/var/scratch/hb-zzzzzzzz/x"),
     (f"/a/.harness/runs/{RUN}/items/x/attempt-1/outputs/c", "/b/items/x/attempt-2/outputs/c"),
     (f"session: {SES}", f"session: {OTHER_SES}"),
     ("Ran 3 tests in 0.001s", "Ran 3 tests in 12.5s"),
