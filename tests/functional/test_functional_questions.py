@@ -276,7 +276,7 @@ def test_a_matrix_asks_the_history(home: Path, tmp_path: Path) -> None:
     assert [item["matrix"] for item in plan["items"]] == [{"item": "fix/y", "usd": 0.02}]
     empty = harness_batch(tmp_path, "plan", "again.yaml", "--json")
     assert json.loads(empty.stdout)["items"] == []
-    recipe.write_text(recipe.read_text().replace("SELECT", "SELEKT"))
+    recipe.write_text(recipe.read_text().replace("SELECT", "NONSENSE"))
     done = harness_batch(tmp_path, "plan", "again.yaml", code=2, **db)
     assert "again.yaml:3:" in done.stderr
     assert "include: query: history.duckdb refuses the query" in done.stderr

@@ -148,7 +148,7 @@ def test_csv_rows_are_text_and_json_rows_keep_their_types(tmp_path: Path) -> Non
         ({"a": [1], "exclude": {"a": 1}}, "exclude must be a list"),
         ({"a": [1], "exclude": [1]}, "exclude must be a list"),
         ({"alpha": [1], "exclude": [{"alfa": 1}]}, "no axis `alfa`; did you mean `alpha`?"),
-        ({"include": {"query": "SELEKT"}}, "include: query: the history refuses SELEKT"),
+        ({"include": {"query": "NONSENSE"}}, "include: query: the history refuses NONSENSE"),
         (
             {"include": {"xml": "x"}},
             "include must be a list of rows, {csv: FILE}, {json: FILE} or {query: SQL}",
