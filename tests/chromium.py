@@ -38,11 +38,6 @@ class Tab:
     blocked: list[str] = Factory(list)
     """Why requests failed."""
 
-    def dismissed(self, dialog: Dialog) -> None:
-        """A dialog is noted, and closed so that the page goes on."""
-        self.trouble.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
     def opened(self, file: Path, fragment: str = "") -> Page:
         """The page with the file loaded."""
         self.page.goto(f"{file.as_uri()}{fragment}")
@@ -59,9 +54,14 @@ def tab(browser: Browser, **settings: Any) -> Iterator[Tab]:
     context = browser.new_context(**settings)
     opened = Tab(context.new_page())
     note = opened.trouble.append
+
+    def dismissed(dialog: Dialog) -> None:
+        note(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     opened.page.on("console", lambda message: note(f"console: {message.text}"))
     opened.page.on("pageerror", lambda error: note(f"error: {error}"))
-    opened.page.on("dialog", opened.dismissed)
+    opened.page.on("dialog", dismissed)
     opened.page.on(
         "request",
         lambda request: None if request.url.startswith("file:") else note(f"asks {request.url}"),

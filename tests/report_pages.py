@@ -154,6 +154,31 @@ def hostile(texts: tuple[str, ...]) -> Tables:
     }  # fmt: skip
 
 
+def family() -> Tables:
+    """A session that had a child look something up with another model."""
+    asked = {"type": "subtask", "child_session": "ses_child", "agent": "explore",
+             "description": "look it up"}  # fmt: skip
+    said = {"type": "text", "text": "Line 5 it is."}
+    tables = {
+        **report_rows.passing(),
+        **_said("core", [("assistant", [asked])]),
+        "report_child": [
+            {"run_id": report_rows.RUN, "session_id": "ses_child", "parent_id": "ses_core",
+             "depth": 1, "item_key": "fix-lint", "recipe": "fix-lint", "agent": "explore",
+             "model": "openai/gpt-5", "status": "passed"}
+        ],
+        "report_model_call": [
+            {"session_id": "ses_child", "attempt_id": "att_child", "step": 1, "try": 1,
+             "purpose": "step", "provider": "openai", "request_model": "gpt-5",
+             "started_at": START.isoformat(), "duration_s": 1.0, "input_tokens": 10,
+             "cost_usd": Decimal("0.01"), "cost_source": "config"}
+        ],
+    }  # fmt: skip
+    for table, rows in _said("child", [("assistant", [said])]).items():
+        tables[table] = [*tables[table], *rows]
+    return tables
+
+
 def many(sessions: int, parts: int) -> Tables:
     """`parts` parts in the first session, and some in each of the others."""
     names = [f"p{number:04}" for number in range(sessions)]

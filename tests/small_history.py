@@ -62,6 +62,7 @@ def tool(name: str, attempt_id: str, kind: str, status: str | None, seconds: flo
     return {
         "tool_call_id": name, "session_id": attempt_id[0], "attempt_id": attempt_id,
         "message_id": "msg", "tool": kind, "status": status, "duration_s": seconds,
+        "started_at": at("1 10:00"),
     }  # fmt: skip
 
 
@@ -75,9 +76,10 @@ def decision(call_id: str, session_id: str, seq: int, **more: Any) -> Row:
 
 TWO_NIGHTS: dict[str, Sequence[Row]] = {
     "run": [
-        {"run_id": "r1", "budget_usd": Decimal(2), "started_at": at("1 10:00"),
-         "finished_at": at("1 11:00"), "exit_code": 1},
-        {"run_id": "r2", "started_at": at("2 10:00"), "finished_at": at("2 11:00")},
+        {"run_id": "r1", "version": "0.1.0", "argv": ["run"], "budget_usd": Decimal(2),
+         "started_at": at("1 10:00"), "finished_at": at("1 11:00"), "exit_code": 1},
+        {"run_id": "r2", "version": "0.1.0", "argv": ["run"],
+         "started_at": at("2 10:00"), "finished_at": at("2 11:00")},
     ],
     "session": [
         session("a", "r1", "fix/x", "d1", status="passed", started_at=at("1 10:00"),

@@ -53,4 +53,17 @@ def started_by(pid: int) -> dict[int, str]:
 
 def commands_of(pid: int) -> set[str]:
     """Names of all its descendants that are no part of a launcher."""
-    return set(started_by(pid).values()) - {"hb-supervisor", "hb-keeper"}
+    return set(started_by(pid).values()) - {"hb-supervisor", "hb-keeper", "bwrap"}
+
+
+def seen_from_here(inside: int, pid: int) -> int | None:
+    """A descendant of `pid` by its number in its own pid namespace; None when it is gone."""
+    for descendant in started_by(pid):
+        try:
+            status = Path(f"/proc/{descendant}/status").read_text()
+        except OSError:
+            continue
+        numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()
+        if int(numbers[-1]) == inside:
+            return descendant
+    return None

@@ -32,6 +32,7 @@ from harness_batch_reports.records import (
     ToolCall,
 )
 from harness_batch_reports.rows import Database, Values, record
+from harness_batch_reports.trace_records import Trace, TraceCall, TraceSession, TraceTool
 from harness_batch_reports.usage import ModelUsage, Spend, ToolUsage, Usage
 
 Kind = TypeVar("Kind")
@@ -154,6 +155,24 @@ def _by_session(
     for row in database.rows(question, which):
         found.setdefault(row["session_id"], []).append(record(kind, row))
     return found
+
+
+def read_trace(db: Path, run_id: str | None = None) -> Trace:
+    """What the run `run_id`, else the newest, did when: for the spans of a trace.
+
+    Raises: ReportError when there is no such file, database or run.
+    """
+    with _opened(db) as database:
+        runs = database.records("run", Run, {"run_id": run_id})
+        if not runs:
+            raise ReportError(_no_such_run(database, run_id))
+        which = {"run_id": runs[0].run_id}
+        return Trace(
+            run=runs[0],
+            sessions=database.records("trace_sessions", TraceSession, which),
+            calls=database.records("trace_calls", TraceCall, which),
+            tools=database.records("trace_tools", TraceTool, which),
+        )
 
 
 @contextmanager

@@ -127,6 +127,8 @@ class ToolUse:
     call_id: str
     name: str
     state: ToolState
+    sealed: str | None = None
+    """JSON of the provider's that goes back with the call unchanged."""
 
 
 @frozen(kw_only=True)

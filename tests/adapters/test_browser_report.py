@@ -74,7 +74,7 @@ def desk(browser: Browser) -> Iterator[Tab]:
 
 def test_it_loads_without_a_word_or_a_request_and_nothing_moves(desk: Tab, night: Path) -> None:
     page = desk.opened(night)
-    expect(page.locator("h1")).to_have_text(
+    expect(page.locator("#verdict")).to_have_text(
         "2 of 8 sessions failed, 1 errored, 1 cancelled, 1 skipped"
     )
     drawn = "[...document.querySelectorAll('canvas')].filter((c) => Chart.getChart(c)).length"
@@ -130,8 +130,8 @@ def test_a_session_opens_with_its_checks_diff_time_line_and_transcript(
 ) -> None:
     page = desk.opened(night)
     page.get_by_role("link", name="fix-lint/package=cli").first.click()
-    expect(page.locator("#session h2")).to_have_text("fix-lint/package=cli")
-    expect(page.locator("#session h2")).to_be_focused()
+    expect(page.locator("#session h1")).to_have_text("fix-lint/package=cli")
+    expect(page.locator("#session h1")).to_be_focused()
     assert desk.count("#report") == 0
     expect(page.locator(".checks")).to_contain_text("FAILED tests/test_cli.py::test_help")
     assert page.locator(".diff .plus").first.text_content() == (
@@ -139,7 +139,7 @@ def test_a_session_opens_with_its_checks_diff_time_line_and_transcript(
     )
     assert page.evaluate("Chart.getChart(document.querySelector('#session canvas')).data.labels")
     page.go_back()
-    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("#verdict")).to_be_visible()
     expect(page.get_by_role("link", name="fix-lint/package=cli").first).to_be_focused()
 
 
@@ -204,7 +204,7 @@ def test_the_policy_stops_what_would_get_on_the_page_all_the_same(
         }""")
         page.wait_for_timeout(100)
         assert page.evaluate("window.ran") is None
-        assert page.locator("h1").count() == 1
+        assert page.locator("#verdict").count() == 1
         assert any("Content Security Policy" in told for told in opened.trouble)
         asked = [told for told in opened.trouble if told.startswith("asks")]
         assert opened.blocked == ["csp"] * len(asked)
@@ -240,20 +240,20 @@ def test_everything_can_be_done_with_the_keyboard(desk: Tab, night: Path) -> Non
     page.keyboard.type("core")
     press("Escape")
     press("j")
-    expect(page.locator("#session h2")).to_have_text("fix-lint/package=core")
+    expect(page.locator("#session h1")).to_have_text("fix-lint/package=core")
     press("e")
     assert page.locator("details.block:not([open])").count() == 0
     press("c")
     assert page.locator("details.block[open]").count() == 0
     press("Escape")
-    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("#verdict")).to_be_visible()
     press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.get_by_label("single keys work").uncheck()
     press("Escape")
     expect(page.get_by_role("dialog")).not_to_be_visible()
     press("j")
-    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("#verdict")).to_be_visible()
 
 
 def test_the_focus_goes_from_top_to_bottom(desk: Tab, night: Path) -> None:

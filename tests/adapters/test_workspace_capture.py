@@ -14,7 +14,8 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_batch.sandbox.plain import open_launcher
+from harness_batch.sandbox.launcher import open_launcher
+from harness_batch.sandbox.policy import Policy
 from harness_batch.workspace import changes
 from harness_batch.workspace.patch import Captured
 from harness_batch.workspace.worktree import Workspace, open_workspace
@@ -327,7 +328,7 @@ async def test_the_sandbox_can_serve_every_git_call(tmp_path: Path) -> None:
         write(workspace.root, {"a": "2\r\n", "b": "x"})
         committed(workspace.root / "sub", {"n": "n"})
         env = {"PATH": os.environ["PATH"]}
-        async with open_launcher(env=env, cwd=workspace.root) as launcher:
+        async with open_launcher(Policy(env=env, cwd=workspace.root)) as launcher:
             captured = await workspace.capture(COMMIT, launcher)
         assert captured == await workspace.capture(COMMIT)
 

@@ -33,6 +33,7 @@ from harness_batch.models.protocol import (
     Finish,
     LlmEvent,
     Model,
+    QuotasTold,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -135,6 +136,8 @@ def shape(events: Sequence[LlmEvent]) -> list[tuple[Any, ...]]:
                 said.append(("finish", reason))
             case ReplyStarted():
                 said.append(("started",))
+            case QuotasTold():
+                pass
     return said
 
 
@@ -253,6 +256,20 @@ async def test_thinking_comes_and_goes_back_where_the_format_knows_it(wire: str)
         b'"summary":[{"type":"summary_text","text":"hm"}]}',
     }
     assert back[wire] in sent if wire in back else b"hm" not in sent
+
+
+@WIRE
+async def test_what_a_provider_seals_a_call_with_goes_back_where_it_came_from(wire: str) -> None:
+    seal = {"google": {"thought_signature": "c2ln"}}
+    script = (Reply(Call("bash", extra=seal), Call("read")), Reply(Say("b")))
+    async with served(wire, *script) as (model, server):
+        await converse(model, 2)
+    body = server.requests[-1].json
+    if wire == "openai-chat":
+        calls = next(m["tool_calls"] for m in body["messages"] if m.get("tool_calls"))
+        assert [call.get("extra_content") for call in calls] == [seal, None]
+    else:
+        assert b"thought_signature" not in server.requests[-1].body
 
 
 @WIRE

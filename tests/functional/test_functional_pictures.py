@@ -14,8 +14,9 @@ from wire import Answer, Call, Refuse, Reply, Say, Seen, Think
 FORMS: tuple[Form, ...] = ("anthropic", "openai-chat", "openai-responses")
 GIF = "GIF89a\1\0\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
 DATA = base64.b64encode(GIF.encode()).decode()
+SEAL = {"google": {"thought_signature": "c2ln"}}
 SCRIPT = (
-    Reply(Think("What is there?"), Call("read", {"file_path": "logo.gif"})),
+    Reply(Think("What is there?"), Call("read", {"file_path": "logo.gif"}, extra=SEAL)),
     Reply(Think("One dot."), Say("I look again."), Call("read", {"file_path": "logo.gif"})),
     Reply(Say("A dot.")),
 )
@@ -85,6 +86,8 @@ def test_options_and_parameters_of_the_configuration_go_out(ran: Ran, form: Form
             assert said["thinking"] == {"type": "enabled", "budget_tokens": 2048}
         case "openai-chat":
             assert (said["reasoning_effort"], said["verbosity"]) == ("high", "low")
+            (call,) = said["messages"][2]["tool_calls"]
+            assert call["extra_content"] == SEAL
         case "openai-responses":
             assert said["reasoning"] == {"effort": "high", "summary": "auto"}
             assert [i["type"] for i in said["input"] if "encrypted_content" in i] == [

@@ -186,6 +186,8 @@ def _openai_call(call: Call, position: int, number: int, delivery: Delivery) -> 
         item: Json = {"index": position, "function": function}
         if first or style == "repeated":
             item |= {"id": identity, "type": "function"}
+        if first and call.extra:
+            item["extra_content"] = dict(call.extra)
         match style:
             case "no-index":
                 del item["index"]

@@ -35,6 +35,8 @@ class Call:
     name: str
     arguments: Mapping[str, Any] | str = Factory(dict)
     call_id: str | None = None
+    extra: Mapping[str, Any] = Factory(dict)
+    """Chat completions: `extra_content`, which Gemini wants back with the call."""
 
 
 @frozen(kw_only=True)

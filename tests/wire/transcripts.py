@@ -119,8 +119,9 @@ def heard(events: Sequence[LlmEvent], number: int, output: str = "ok") -> Turn:
                 bodies.append(Text(text="".join(pieces.pop(key, []))))
             case ReasoningEnd(id=key, signature=signature):
                 bodies.append(Reasoning(text="".join(pieces.pop(key, [])), signature=signature))
-            case ToolCall(call_id=call_id, name=name):
-                bodies.append(ToolUse(call_id=call_id, name=name, state=done(name, output)))
+            case ToolCall(call_id=call_id, name=name, sealed=sealed):
+                state = done(name, output)
+                bodies.append(ToolUse(call_id=call_id, name=name, state=state, sealed=sealed))
             case _:
                 pass
     return turn(number, "assistant", *bodies)

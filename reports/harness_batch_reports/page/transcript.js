@@ -12,7 +12,7 @@ function isolated(text) {
 }
 
 function section(title, ...children) {
-  return make("section", "part", make("h3", "", title), ...children);
+  return make("section", "part", make("h2", "", title), ...children);
 }
 
 function facts(pairs) {
@@ -79,7 +79,7 @@ function timeline(data) {
 }
 
 const shapes = {
-  attempt: (block) => make("h4", "attempt", block.t),
+  attempt: (block) => make("h3", "attempt", block.t),
   head: (block) => make("div", `head ${block.who === "User" ? "user" : ""}`, make("b", "", isolated(block.who)),
     make("span", "note", isolated(block.about)), make("time", "note", block.at)),
   text: (block) => make("div", "said", block.title ? make("p", "note", block.title) : null, prose(block.t)),
@@ -235,7 +235,7 @@ function foldAll(told, isOpen) {
 }
 
 function titleOf(data) {
-  const heading = make("h2", "", isolated(data.item));
+  const heading = make("h1", "", isolated(data.item));
   heading.id = "session-title";
   heading.tabIndex = -1;
   return heading;

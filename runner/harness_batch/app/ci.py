@@ -54,6 +54,19 @@ def review_base(environ: Mapping[str, str]) -> str | None:
     return None
 
 
+_STRANGERS = (
+    *("pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment"),
+    *("issues", "issue_comment", "discussion", "discussion_comment", "fork", "watch"),
+    *("merge_request_event", "external_pull_request_event", "PullRequest"),
+)
+"""Triggers behind which anybody may stand."""
+
+
+def is_untrusted(environ: Mapping[str, str]) -> bool:
+    """Whether people without a right to write may have a say in what this run works on."""
+    return ci_job(environ).trigger in _STRANGERS or review_base(environ) is not None
+
+
 def _github_url(environ: Mapping[str, str]) -> str | None:
     parts = [environ.get(f"GITHUB_{name}") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID")]
     return "{}/{}/actions/runs/{}".format(*parts) if all(parts) else None

@@ -1,7 +1,7 @@
 """One run from its first event to its last: journal, database, sessions, stops."""
 
 import platform
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Self
@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 from harness_batch import __version__
 from harness_batch.app.admissions import Admissions
 from harness_batch.app.ci import ci_job
+from harness_batch.app.containment import Look
 from harness_batch.app.interrupts import GRACE_S, Interrupts
 from harness_batch.app.last_words import (
     KILLED,
@@ -26,7 +27,6 @@ from harness_batch.app.lock import lock_digest, lock_of, lock_text
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.prepare import Prepared
 from harness_batch.app.prices import load_prices
-from harness_batch.app.refusals import host_refusals
 from harness_batch.app.resume import Earlier, Reuse, read_earlier, reusable
 from harness_batch.app.sessions import Sessions
 from harness_batch.app.sites import Sites, open_sites
@@ -61,6 +61,7 @@ class Execution:
     prepared: Prepared
     inputs: Inputs
     options: RunOptions
+    look: Look
     folder: RunFolder
     run: Run
     journal: Journal
@@ -79,6 +80,7 @@ class Execution:
         prepared: Prepared,
         inputs: Inputs,
         options: RunOptions,
+        look: Look,
         folder: RunFolder,
         *,
         mask: Mask,
@@ -87,29 +89,16 @@ class Execution:
         """Open the journal, a new one or one that goes on. Raises: StorageError."""
         known = read_earlier(folder.journal) if folder.run_id() else Earlier()
         known.created.clear()
-        run_id = known.run.run_id if known.run else _run_id(folder)
-        job = ci_job(inputs.environ)
-        shard = prepared.cut.shard if prepared.cut else None
-        run = Run(
-            run_id=run_id,
-            version=__version__,
-            argv=list(options.argv),
-            started_at=known.run.started_at if known.run else timestamp(),
-            ci_provider=job.provider,
-            ci_url=job.url,
-            trigger=job.trigger,
-            shard_index=shard.index if shard else None,
-            shard_total=shard.total if shard else None,
-            budget_usd=options.max_cost,
-        )
+        run = _row(known, _run_id(folder), prepared, inputs, options)
         folder.hold_ballast()
         return cls(
             prepared=prepared,
             inputs=inputs,
             options=options,
+            look=look,
             folder=folder,
             run=run,
-            journal=Journal.open(folder.journal, run_id, mask=mask),
+            journal=Journal.open(folder.journal, run.run_id, mask=mask),
             mask=mask,
             known=known,
             interrupts=interrupts,
@@ -165,11 +154,11 @@ class Execution:
     async def _begun(self, log: SlicedLog, *, resumed: bool) -> tuple[Scheduler, tuple[Item, ...]]:
         """All that comes before the first session."""
         items = self.prepared.plan.items
-        refusals, sandbox, told = await host_refusals(items, self.options.sandbox)
+        containment = await self.look.containment(items, self.prepared.config.files)
         cut = self.prepared.cut
         lock = lock_of(cut.items, cut.shards) if cut else lock_of(items)
         write_text(self.folder.lock_file, self.mask(lock_text(lock)))
-        self.run = evolve(self.run, sandbox=sandbox, lock_digest=lock_digest(lock))
+        self.run = evolve(self.run, sandbox=containment.record(), lock_digest=lock_digest(lock))
         log.append(RunStarted(self.run), None)
         close_attempts(self.known, log, KILLED)
         close_children(self.known, log, KILLED)
@@ -179,16 +168,18 @@ class Execution:
             self.prepared.repositories,
             self.inputs,
             self.run.run_id,
+            containment,
             keep=self.options.keep_worktrees,
             notice=lambda session_id, text: log.append(Notice("warning", text), session_id),
         )
-        for text in (*told, *(w.text for w in self.prepared.plan.warnings), *sites.notices):
+        warned = (w.text for w in self.prepared.plan.warnings)
+        for text in (*containment.told(), *warned, *sites.notices):
             log.append(Notice("warning", text), None)
         if resumed:
             log.append(Notice("info", _reused(reuse)), None)
         budget = Budget(self.options.max_cost, spent=self.known.spent)
         self._again = reuse.again
-        self._composed = self._compose(log, budget, refusals, sites, reuse)
+        self._composed = self._compose(log, budget, sites, reuse)
         scheduler = Scheduler(
             jobs=self.options.jobs,
             run_one=self._composed.run_one,
@@ -199,14 +190,7 @@ class Execution:
         )
         return scheduler, reuse.again
 
-    def _compose(
-        self,
-        log: SlicedLog,
-        budget: Budget,
-        refusals: Mapping[str, str],
-        sites: Sites,
-        reuse: Reuse,
-    ) -> Sessions:
+    def _compose(self, log: SlicedLog, budget: Budget, sites: Sites, reuse: Reuse) -> Sessions:
         config = self.prepared.config
         return Sessions(
             run_id=self.run.run_id,
@@ -218,7 +202,7 @@ class Execution:
             budget=budget,
             mask=self.mask,
             open_site=sites.of,
-            refusals=refusals,
+            refusal=sites.containment.refusal,
             date=timestamp()[:10],
             platform=f"{platform.system()} {platform.machine()}",
             child_items=self.prepared.child_items,
@@ -264,6 +248,25 @@ class Execution:
     def _database_failed(self, error: StorageError) -> None:
         with suppress(StorageError):  # the sessions hear of it with their next event
             self.journal.append(Notice("error", f"{error}; it is rebuilt from the journal"), None)
+
+
+def _row(
+    known: Earlier, fresh_id: str, prepared: Prepared, inputs: Inputs, options: RunOptions
+) -> Run:
+    """The run's own record as it begins, or goes on."""
+    job, cut = ci_job(inputs.environ), prepared.cut
+    return Run(
+        run_id=known.run.run_id if known.run else fresh_id,
+        version=__version__,
+        argv=list(options.argv),
+        started_at=known.run.started_at if known.run else timestamp(),
+        ci_provider=job.provider,
+        ci_url=job.url,
+        trigger=job.trigger,
+        shard_index=cut.shard.index if cut else None,
+        shard_total=cut.shard.total if cut else None,
+        budget_usd=options.max_cost,
+    )
 
 
 def _run_id(folder: RunFolder) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 from attrs import frozen
 
+from harness_batch.app.containment import Look
 from harness_batch.app.execution import Execution, Watch
 from harness_batch.app.interrupts import Interrupts, received
 from harness_batch.app.options import Inputs, RunOptions
@@ -44,7 +45,8 @@ class Ending:
     inputs: Inputs
     options: RunOptions
     folder: RunFolder
-    history: Path
+    history: Path | None
+    """None: the run stays out of any."""
 
     def report(self, code: int, *, wait_seconds: float = HISTORY_WAIT_S) -> Finished:
         """Database, history, reports. Blocks. Raises: StorageError."""
@@ -57,10 +59,13 @@ class Ending:
             write_reports,
             write_transcripts,
         )
+        from harness_batch.app.telemetry import after_run
 
         options, cwd = self.options, self.inputs.cwd
         report = write_transcripts(self.folder, reported(self.folder))
-        trouble = into_history(self.folder, self.history, wait_seconds=wait_seconds)
+        trouble = None
+        if self.history is not None:
+            trouble = into_history(self.folder, self.history, wait_seconds=wait_seconds)
         copies = Copies(
             dialect=options.dialect,
             junit=_at(cwd, options.junit),
@@ -70,11 +75,12 @@ class Ending:
             project=cwd,
         )
         written = write_reports(self.folder, report, copies)
+        untraced = after_run(self.folder.database, self.inputs.environ)
         return Finished(
             exit_code=code,
             report=report,
             written=written,
-            trouble=(trouble,) if trouble is not None else (),
+            trouble=tuple(told for told in (trouble, untraced) if told is not None),
         )
 
 
@@ -83,8 +89,9 @@ async def execute(
     inputs: Inputs,
     options: RunOptions,
     *,
+    look: Look,
     folder: RunFolder,
-    history: Path,
+    history: Path | None,
     mask: Mask,
     watch: Watch,
     followers: Sequence[Follower] = (),
@@ -102,7 +109,7 @@ async def execute(
             interrupts = Interrupts()
             nursery.start_soon(interrupts.listen, signals)
             execution = Execution.begin(
-                prepared, inputs, options, folder, mask=mask, interrupts=interrupts
+                prepared, inputs, options, look, folder, mask=mask, interrupts=interrupts
             )
             finished = await _executed(execution, ending, watch, followers)
             nursery.cancel_scope.cancel()

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from attrs import field, frozen
 
+from harness_batch.app.containment import Containment, open_network
 from harness_batch.app.options import Inputs
 from harness_batch.app.places import cache_folder
 from harness_batch.engine.log import timestamp
@@ -15,7 +17,7 @@ from harness_batch.processes import Launcher
 from harness_batch.recipe.record import PatchRules
 from harness_batch.records import Session
 from harness_batch.sandbox.environment import tool_environment
-from harness_batch.sandbox.plain import open_launcher
+from harness_batch.sandbox.launcher import ForEach, open_launcher
 from harness_batch.workspace.owner import sweep_stale, worktrees_folder
 from harness_batch.workspace.patch import Commit
 from harness_batch.workspace.patch_rules import judge_patch
@@ -63,7 +65,7 @@ class JudgedWorkspace:
 
     async def reset(self) -> None:
         """Back to the base. Raises: GitError."""
-        for text in await reset(self.workspace):
+        for text in await reset(self.workspace, self.launcher):
             self.notice(text)
 
 
@@ -73,6 +75,7 @@ class Sites:
 
     repositories: Mapping[str, Repository]
     inputs: Inputs
+    containment: Containment
     folder: Path
     """`<cache>/harness-batch/worktrees/<run>`."""
     keep: bool
@@ -99,15 +102,22 @@ class Sites:
             env = tool_environment(
                 self.inputs.environ, item.recipe.env, workspace.home, workspace.tmp
             )
-            async with open_launcher(env=env, cwd=workspace.root) as launcher:
+            policy = partial(self.containment.policy, item, workspace, env)
+            mechanism = self.containment.mechanism(item.recipe.sandbox)
+            async with (
+                open_network(item.recipe.sandbox, workspace.tmp, notice) as network,
+                open_launcher(policy(network), mechanism) as launcher,
+            ):
+                setup = ForEach(policy(self.containment.setup_network(item)), mechanism)
                 judged = JudgedWorkspace(workspace, item.recipe.patch, launcher, notice)
-                yield Site(judged, launcher, workspace.tmp)
+                yield Site(judged, launcher, workspace.tmp, setup)
 
 
 async def open_sites(
     repositories: Mapping[str, Repository],
     inputs: Inputs,
     run_id: str,
+    containment: Containment,
     *,
     keep: bool,
     notice: Callable[[str, str], None],
@@ -118,6 +128,7 @@ async def open_sites(
     return Sites(
         repositories=repositories,
         inputs=inputs,
+        containment=containment,
         folder=worktrees_folder(cache) / run_id,
         keep=keep,
         notice=notice,

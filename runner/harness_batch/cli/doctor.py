@@ -4,11 +4,15 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness_batch import __version__
 from harness_batch.cli.streams import tell
+
+if TYPE_CHECKING:
+    from harness_batch.sandbox.host import Host
 
 
 @click.command()
@@ -22,13 +26,15 @@ def command(as_json: bool, config: Path | None) -> None:
 
     import trio
 
+    from harness_batch.app.containment import examined
     from harness_batch.app.credentials import credential_states
     from harness_batch.config.door import load_config
-    from harness_batch.sandbox.probe import host_properties
+    from harness_batch.sandbox.host import mends
 
-    found = trio.run(host_properties)
+    host = trio.run(examined, os.environ)
+    steps = tuple(mends(host))
     loaded = load_config(repo=Path.cwd(), explicit=config, environ=os.environ)
-    programs = {name: shutil.which(name) for name in ("git", "bash", "rg")}
+    programs = {name: shutil.which(name) for name in ("git", "bash", "rg", "bwrap")}
     providers = {state.provider: state.told for state in credential_states(loaded)}
     if as_json:
         facts = {
@@ -37,7 +43,7 @@ def command(as_json: bool, config: Path | None) -> None:
             "programs": programs,
             "providers": providers,
             "config_files": [str(file) for file in loaded.files],
-            "sandbox": {name: {"holds": p.holds, "why": p.why} for name, p in found.items()},
+            **_sandbox_facts(host, steps),
         }
         click.echo(json.dumps(facts, indent=2))
         return
@@ -47,11 +53,32 @@ def command(as_json: bool, config: Path | None) -> None:
     click.echo("providers")
     for name, state in providers.items():
         click.echo(f"  {name:<20} {state}")
-    click.echo("sandbox: what holds for every program that an agent runs")
-    for name, prop in found.items():
-        click.echo(f"  {name:<20} {'yes' if prop.holds else f'no: {prop.why}'}")
+    _tell_sandbox(host, steps)
     for warning in loaded.warnings:
         tell(str(warning))
 
 
-_MISSING = {"rg": "missing: grep uses Python instead; apt-get install ripgrep is quicker"}
+_MISSING = {
+    "rg": "missing: grep uses Python instead; apt-get install ripgrep is quicker",
+    "bwrap": "missing: the sandbox is weaker without; apt-get install bubblewrap",
+}
+
+
+def _sandbox_facts(host: "Host", steps: tuple[str, ...]) -> dict[str, object]:
+    properties = host.properties.items()
+    return {
+        "sandbox": {name: {"holds": p.holds, "why": p.why} for name, p in properties},
+        "sandbox_mechanism": host.mechanism,
+        "sandbox_passed_over": dict(host.passed_over),
+        "sandbox_mends": steps,
+    }
+
+
+def _tell_sandbox(host: "Host", steps: tuple[str, ...]) -> None:
+    click.echo(f"sandbox: what holds for every program that an agent runs ({host.mechanism})")
+    for name, prop in host.properties.items():
+        click.echo(f"  {name:<20} {'yes' if prop.holds else f'no: {prop.why}'}")
+    for mechanism, why in host.passed_over.items():
+        click.echo(f"  not by {mechanism}: {why}")
+    for step in steps:
+        click.echo(f"  to get more: {step}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import trio
 
+from harness_batch.app.containment import Look
 from harness_batch.app.options import Inputs, RunOptions
 from harness_batch.app.own_secrets import guarded
 from harness_batch.app.places import history_of, run_folder
@@ -33,6 +34,7 @@ def run(
     inputs, config = guarded(inputs, config)
     mask = Mask(config.secrets)
     mask_streams(mask.in_bytes)
+    look = Look(inputs.environ, options.sandbox)  # takes its time beside what follows
     prepared = prepare(inputs, config)
     require_prices(prepared, options)
     history = history_of(options.db, inputs.cwd)
@@ -51,6 +53,7 @@ def run(
         prepared,
         inputs,
         options,
+        look=look,
         folder=folder,
         history=history,
         mask=mask,
@@ -61,8 +64,6 @@ def run(
     gc.enable()
     with KeptIn(folder.path, mask):
         finished = trio.run(work)
-    for text in finished.trouble:
-        tell(f"harness-batch: {text}")
     _print(finished, options, as_json=as_json)
     return finished.exit_code
 
@@ -75,6 +76,8 @@ def _copies(options: RunOptions, cwd: Path) -> tuple[Follower, ...]:
 
 
 def _print(finished: Finished, options: RunOptions, *, as_json: bool) -> None:
+    for text in finished.trouble:
+        tell(f"harness-batch: {text}")
     if str(options.events) == "-":
         return
     from harness_batch_reports import console, result_json

@@ -99,6 +99,8 @@ class ModelInfo:
     periods: tuple[PricePeriod, ...] = ()
     """Of those that hold the last one counts."""
     abilities: Abilities = Abilities()
+    hour_cache: bool = False
+    """Requests ask for the cache of an hour, which is dearer to write."""
 
     def at(self, moment: datetime) -> "ModelInfo":
         """The same with the prices of that moment, a time with its zone."""

@@ -112,7 +112,7 @@ class AttemptRun:
     async def _set_up(self, site: Site) -> Broke | None:
         for script in self.setup:
             end, output = await run_shell(
-                site.launcher, script, site.workspace.cwd, SETUP_TIMEOUT_S
+                site.setup or site.launcher, script, site.workspace.cwd, SETUP_TIMEOUT_S
             )
             if end.exit_code != 0:
                 how = how_it_ended(end, SETUP_TIMEOUT_S)

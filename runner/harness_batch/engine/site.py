@@ -54,3 +54,5 @@ class Site:
     launcher: Launcher
     tmp: Path | None = field(default=None)
     """The session's private temporary folder."""
+    setup: Launcher | None = field(default=None)
+    """Who runs setup commands, whose network is their own; None: `launcher`."""

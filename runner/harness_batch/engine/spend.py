@@ -14,7 +14,7 @@ from math import ceil
 
 from attrs import define, evolve, field, frozen
 
-from harness_batch.config.record import ModelInfo, Prices, Rates
+from harness_batch.config.record import ModelInfo, Rates
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.endings import Stopped
 from harness_batch.limits import DEFAULTS, Limits
@@ -92,7 +92,7 @@ class Spend:
                 return over
             if room < output:
                 output, short = room, over
-        allowance = self._reserve(estimate, output, info.prices)
+        allowance = self._reserve(estimate, output, info)
         if isinstance(allowance, Allowance):
             self._hold(allowance.tokens)
             return evolve(allowance, short=allowance.short or short)
@@ -189,14 +189,12 @@ class Spend:
             ceilings.append(info.context - estimate)
         return max(min(ceilings), LEAST_OUTPUT_TOKENS)
 
-    def _reserve(
-        self, estimate: int, output: int, prices: Prices | None
-    ) -> Allowance | Busy | Stopped:
-        rates = prices.of(estimate) if prices is not None else Rates()
+    def _reserve(self, estimate: int, output: int, info: ModelInfo) -> Allowance | Busy | Stopped:
+        rates = info.prices.of(estimate) if info.prices is not None else Rates()
         if rates.input is None or rates.output is None:
             return Allowance(output, estimate + output, Decimal(0))
-        # We mark nothing for the dearer cache of an hour.
-        dearest = max(p for p in (rates.input, rates.cache_write) if p is not None)
+        kinds = (rates.input, rates.cache_write, rates.cache_write_1h if info.hour_cache else None)
+        dearest = max(rate for rate in kinds if rate is not None)
         wanted = _price(estimate, dearest, output, rates.output)
         if (busy := self.budget.held_up(wanted)) is not None:
             return Busy(busy)

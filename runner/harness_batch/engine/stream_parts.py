@@ -122,6 +122,9 @@ class StreamParts:
         part = self._open.pop(call.call_id, None)
         self._pieces.pop(call.call_id, None)
         body = ToolUse(
-            call_id=call.call_id, name=call.name, state=Pending(partial_input=call.arguments)
+            call_id=call.call_id,
+            name=call.name,
+            state=Pending(partial_input=call.arguments),
+            sealed=call.sealed,
         )
         self.on_call(call, self.draft.change(part, body) if part else self.draft.add(body))

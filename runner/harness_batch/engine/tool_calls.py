@@ -20,7 +20,16 @@ from harness_batch.engine.turns import Rejected
 from harness_batch.errors import cause_of
 from harness_batch.events import PermissionDecided, ToolCallFinished, ToolCallStarted
 from harness_batch.ids import new_id
-from harness_batch.messages import Completed, Failed, JsonObject, Part, PartBody, Running, ToolUse
+from harness_batch.messages import (
+    Completed,
+    Failed,
+    JsonObject,
+    Part,
+    PartBody,
+    Running,
+    ToolState,
+    ToolUse,
+)
 from harness_batch.models.protocol import ToolCall, ToolSpec
 from harness_batch.permissions.judge import Allowed, Denied, Policy, Ruling
 from harness_batch.records import PermissionDecision, ToolStatus
@@ -53,6 +62,10 @@ class Taken:
     part: Part
     draft: Draft
     began: float
+
+    def use(self, name: str, state: ToolState) -> ToolUse:
+        """The call as it stands in the transcript."""
+        return ToolUse(call_id=self.call.call_id, name=name, state=state, sealed=self.call.sealed)
 
 
 @define
@@ -142,7 +155,7 @@ class ToolRunner:
         self.used.add(name)
         taken.draft.change(
             taken.part,
-            ToolUse(call_id=taken.call.call_id, name=name, state=Running(input=valid)),
+            taken.use(name, Running(input=valid)),
         )
         result = await tool.run(valid, self.context, taken.call.call_id)
         size = len(result.output.encode("utf-8", "replace"))
@@ -153,7 +166,7 @@ class ToolRunner:
             # A schema that is not of an object is wrapped for the wire; the answer is not.
             answer = result.metadata.get("final_output", valid)
             self.final_output = json.dumps(answer, ensure_ascii=False)
-        return evolve(result, output=output, metadata=result.metadata | {"output_bytes": size})
+        return evolve(result, output=output, metadata={"output_bytes": size} | result.metadata)
 
     def _checked(
         self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool
@@ -254,8 +267,7 @@ class ToolRunner:
                 )
             case ToolResult(output=error) | Refused(error=error):
                 state = Failed(input=ended.input, error=error)
-        body = ToolUse(call_id=taken.call.call_id, name=ended.tool, state=state)
-        taken.draft.change(taken.part, body)
+        taken.draft.change(taken.part, taken.use(ended.tool, state))
 
     def _finish(self, taken: Taken, outcome: ToolResult | Refused) -> ToolCallRecord:
         duration = trio.current_time() - taken.began

@@ -77,19 +77,21 @@ class AnthropicReply:
     def read(self, event: ServerSentEvent) -> Sequence[LlmEvent] | None:
         """What the event means; None when nothing."""
         data = document(event.data)
-        match data.get("type", event.event):
+        kind = str(data.get("type", event.event))
+        # Servers that imitate the API have put the error's own type where the event's belongs.
+        if "error" in {kind, event.event} or data.get("error"):
+            raise StreamError(refusals.from_stream(data.get("error") or data))
+        match kind:
             case "message_start":
                 return self._begin(mapping(data, "message"))
             case "message_delta":
                 return self._closing(data)
             case "message_stop":
                 return self._finish()
-            case "error":
-                raise StreamError(refusals.from_stream(data.get("error", data)))
             case "ping":
                 return None
             case kind:
-                return self._content(str(kind), data)
+                return self._content(kind, data)
 
     def end(self) -> Sequence[LlmEvent]:
         """The stream is over; only a lost end mark is forgiven."""

@@ -48,7 +48,9 @@ class HostedModel:
     ) -> None:
         """Raises: UsageError when the base URL is none, or its proxy cannot be used."""
         self.ref = ref
-        self.info = settings.models.get(ref.model, ModelInfo())
+        options = settings.options_of(ref.model)
+        known = settings.models.get(ref.model, ModelInfo())
+        self.info = evolve(known, hour_cache=options.cache_ttl == "1h")
         self._settings = settings
         self._wire = wire
         self._access = access
@@ -56,7 +58,6 @@ class HostedModel:
         self._line = self._line_to(base_url)
         self._entry = Entry(base_url)
         """The newest request's."""
-        options = settings.options_of(ref.model)
         self._writer = wire.writer(Target(ref.model, base_url, options, self.info.abilities))
 
     def demand(self) -> None:

@@ -29,6 +29,8 @@ class _Call:
     """Ours to the outside once it is announced."""
     name: str = ""
     pieces: list[str] = field(factory=list)
+    extra: JsonObject = field(factory=dict)
+    """`extra_content`: Gemini wants its signatures back."""
     announced: bool = False
 
     def whole(self) -> bool:
@@ -74,13 +76,16 @@ class CallCollector:
             if not call.name:
                 raise ProtocolBroken("the server sent a tool call without a name")
             events.extend(self._announce(call))
-            events.append(ToolCall(call.call_id, call.name, "".join(call.pieces) or "{}"))
+            arguments = "".join(call.pieces) or "{}"
+            sealed = encode(call.extra).decode() if call.extra else None
+            events.append(ToolCall(call.call_id, call.name, arguments, sealed))
         return events
 
     def _take(self, delta: JsonObject) -> list[LlmEvent]:
         function = mapping(delta, "function")
         name, piece = text(function, "name"), _arguments(function)
         call = self._call_of(delta, name, piece)
+        call.extra.update(mapping(delta, "extra_content"))
         if name and name != call.name and not call.announced:
             call.name += name
         events = self._announce(call) if call.name and (piece or call.call_id) else []

@@ -25,7 +25,7 @@ from harness_batch.messages import (
 )
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
 from harness_batch.models.openai_wire import GO_ON, cache_key
-from harness_batch.models.protocol import ModelRequest, Only, ToolChoice, ToolSpec
+from harness_batch.models.protocol import ModelRequest, Only, ToolSpec
 from harness_batch.models.target import Target
 from harness_batch.models.tool_uses import answer, arguments, data_url, pictures
 
@@ -52,7 +52,7 @@ class RequestWriter:
         """The whole request."""
         last: JsonObject = {"max_output_tokens": request.max_output_tokens}
         if request.tool_choice != "auto" and request.tools:
-            last["tool_choice"] = _choice(request.tool_choice)
+            last["tool_choice"] = _choice(request)
         items = _items(self._said.of(request.turns))
         return b"".join((self._head(request), b",".join(items), b"],", encode_fields(last), b"}"))
 
@@ -86,8 +86,10 @@ class RequestWriter:
         return b"{" + encode_fields(head) + b',"input":['
 
 
-def _choice(choice: ToolChoice) -> JsonObject | str:
-    match choice:
+def _choice(request: ModelRequest) -> JsonObject | str:
+    match request.tool_choice:
+        case Only(name=name) if [tool.name for tool in request.tools] == [name]:
+            return "required"  # the same, and more servers know it
         case Only(name=name):
             return {"type": "function", "name": name}
         case word:

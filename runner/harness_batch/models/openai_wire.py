@@ -7,6 +7,7 @@ results are texts only.
 Source: https://platform.openai.com/docs/api-reference/chat
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
@@ -17,7 +18,7 @@ from attrs import frozen
 from harness_batch.config.record import Abilities
 from harness_batch.messages import Compaction, JsonObject, Text, ToolUse, Turn
 from harness_batch.models.encoded import OncePerTurn, encode, encode_fields
-from harness_batch.models.protocol import ModelRequest, Only, ToolChoice, ToolSpec
+from harness_batch.models.protocol import ModelRequest, Only, ToolSpec
 from harness_batch.models.target import Target
 from harness_batch.models.tool_uses import answer, arguments, data_url, pictures
 
@@ -54,7 +55,7 @@ class RequestWriter:
         limit = "max_completion_tokens" if self._at_home else "max_tokens"
         last: JsonObject = {limit: request.max_output_tokens}
         if request.tool_choice != "auto" and request.tools:
-            last["tool_choice"] = _choice(request.tool_choice)
+            last["tool_choice"] = _choice(request)
         messages = [*self._system(request), *_messages(self._said.of(request.turns))]
         return b"".join(
             (self._head(request), b",".join(messages), b"],", encode_fields(last), b"}")
@@ -92,8 +93,10 @@ class RequestWriter:
         return [encode({"role": "system", "content": text})] if text else []
 
 
-def _choice(choice: ToolChoice) -> JsonObject | str:
-    match choice:
+def _choice(request: ModelRequest) -> JsonObject | str:
+    match request.tool_choice:
+        case Only(name=name) if [tool.name for tool in request.tools] == [name]:
+            return "required"  # the same, and more servers know it
         case Only(name=name):
             return {"type": "function", "function": {"name": name}}
         case word:
@@ -173,7 +176,8 @@ def _tool(tool: ToolSpec) -> JsonObject:
 
 def _call(use: ToolUse) -> JsonObject:
     function = {"name": use.name, "arguments": encode(arguments(use.state)).decode()}
-    return {"id": use.call_id, "type": "function", "function": function}
+    call: JsonObject = {"id": use.call_id, "type": "function", "function": function}
+    return call if use.sealed is None else {**call, "extra_content": json.loads(use.sealed)}
 
 
 def _result(use: ToolUse) -> JsonObject:

@@ -137,6 +137,8 @@ class ToolCall:
     call_id: str
     name: str
     arguments: str
+    sealed: str | None = None
+    """What goes back with the call unchanged: JSON whose meaning is the provider's."""
 
 
 @frozen

@@ -173,6 +173,8 @@ def _kind_of_status(status: int) -> type[ProviderError]:
 
 def _words(document: object) -> tuple[str, tuple[str, ...]]:
     """Message and codes of an error document in any of the shapes that servers use."""
+    if isinstance(document, list) and len(document) == 1:  # Gemini's compatible endpoint
+        document = document[0]
     if not isinstance(document, dict):
         return (document if isinstance(document, str) else ""), ()
     error: Any = document.get("error", document)

@@ -18,9 +18,6 @@ _REFUSED: tuple[tuple[Trail, Callable[[Json], bool], str], ...] = (
     (("team",), _always, "`team`"),
     (("protocol",), lambda value: value == "tags", "`protocol: tags`"),
     (("cache",), _always, "`cache`"),
-    (("matrix", "include", "query"), _always, "`matrix.include.query`"),
-    # Accepted and not enforced it would be a promise that nothing keeps.
-    (("workspace", "setup_network"), lambda v: v == "none", "`workspace.setup_network: none`"),
 )
 """Path of the value, when it counts, what it is called."""
 

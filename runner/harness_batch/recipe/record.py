@@ -31,7 +31,7 @@ class Parameter:
 class SandboxWish:
     """What the recipe wants of the sandbox."""
 
-    network: Literal["none", "all"] | tuple[str, ...] = "all"
+    network: Literal["none", "all"] | tuple[str, ...] = "none"
     write: tuple[str, ...] = ()
     need: tuple[str, ...] = ()
     external: bool = False

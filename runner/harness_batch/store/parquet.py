@@ -5,7 +5,7 @@
 Any program that reads Parquet can ask `DIR/*/session.parquet`. A table without rows has no file.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -15,10 +15,8 @@ from harness_batch.store.database import closed_config, columns, mapped_errors, 
 from harness_batch.store.disk import whole_file
 from harness_batch.store.history import quoted, steady
 
-OF_RUN = ("run", "session", "notice")
-"""Tables whose rows name their run; the others name their session."""
-SHARED = ("schema_version", "price", "projected")
-"""Tables that are not of one run; they are not exported, prices are repeated with each run."""
+LEFT_OUT = ("schema_version", "projected")
+"""Tables that say something of the database alone."""
 
 
 def export(database: Path, folder: Path, run_ids: Sequence[str] = ()) -> Iterator[Path]:
@@ -59,12 +57,13 @@ def _export_run(
     folder: Path,
 ) -> None:
     for table, kinds in tables.items():
-        if table in SHARED and table != "price":
+        if table in LEFT_OUT:
             continue
+        where = _of_run(kinds)
         order = ", ".join(f'"{name}"' for name in kinds if name.endswith("_id") or name == "seq")
         rows = connection.sql(
-            f'SELECT * FROM "{table}" WHERE {_of(table)} ORDER BY {order or "ALL"}',  # noqa: S608 - our own names
-            params={} if table == "price" else {"run_id": run_id},
+            f'SELECT * FROM "{table}" WHERE {where} ORDER BY {order or "ALL"}',  # noqa: S608 - our own names
+            params={"run_id": run_id} if "$" in where else {},
         )
         path = folder / f"{table}.parquet"
         if not rows.limit(1).fetchall():
@@ -74,12 +73,13 @@ def _export_run(
             rows.write_parquet(str(new), compression="zstd")
 
 
-def _of(table: str) -> str:
-    if table == "price":
-        return "true"
-    if table in OF_RUN:
+def _of_run(columns_there: Mapping[str, str]) -> str:
+    """What is true of the rows of one run; rows that name none (prices) are of every run."""
+    if "run_id" in columns_there:
         return "run_id = $run_id"
-    return "session_id IN (SELECT session_id FROM session WHERE run_id = $run_id)"
+    if "session_id" in columns_there:
+        return "session_id IN (SELECT session_id FROM session WHERE run_id = $run_id)"
+    return "true"
 
 
 def attach_sets(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
@@ -112,7 +112,7 @@ def _attach(
         f'CAST("{name}" AS {kind}) AS "{name}"' if name in has else f'NULL::{kind} AS "{name}"'
         for name, kind in kinds.items()
     )
-    distinct = "DISTINCT " if table == "price" else ""
+    distinct = "" if {"run_id", "session_id"} & kinds.keys() else "DISTINCT "
     connection.execute(
         f'CREATE VIEW history."{table}" AS SELECT {distinct}{given} FROM {source}'  # noqa: S608 - our own names, and literals
     )

@@ -27,15 +27,9 @@ from harness_batch.store.history import quoted, steady
 from harness_batch.store.parquet import attach_sets
 from harness_batch.words import nearest
 
-_WHERE: Final[Mapping[str, str]] = {
-    "run": "run_id IN (SELECT run_id FROM kept_session)",
-    "notice": "run_id IN (SELECT run_id FROM kept_session)",
-    "model_call": (
-        "session_id IN (SELECT session_id FROM kept_session) AND "
-        "(provider, request_model) IN (SELECT (provider, request_model) FROM kept_model)"
-    ),
-}
-"""What is true of the rows that are kept; other tables name their session."""
+_OF_SESSION: Final = "session_id IN (SELECT session_id FROM kept_session)"
+_OF_RUN: Final = "run_id IN (SELECT run_id FROM kept_session)"
+_OF_MODEL: Final = "(provider, request_model) IN (SELECT (provider, request_model) FROM kept_model)"
 _WHOLE: Final = {"schema_version", "projected", "price"}
 """Tables that no condition narrows."""
 
@@ -170,7 +164,7 @@ def _stand_in(connection: duckdb.DuckDBPyConnection, narrowing: Narrowing) -> No
             for name, kind in kinds.items()
         )
         source = f'history."{table}"' if has else "(SELECT 1 WHERE false)"
-        where = _condition(table) if narrowing.narrows and has else "true"
+        where = _condition(table, kinds) if narrowing.narrows and has else "true"
         connection.execute(
             f'CREATE VIEW "{table}" AS SELECT {names} FROM {source} WHERE {where}'  # noqa: S608 - our own names
         )
@@ -186,7 +180,12 @@ def _columns_of_history(connection: duckdb.DuckDBPyConnection) -> dict[str, set[
     return found
 
 
-def _condition(table: str) -> str:
+def _condition(table: str, kinds: Mapping[str, str]) -> str:
+    """What is true of the rows that are kept."""
     if table in _WHOLE:
         return "true"
-    return _WHERE.get(table, "session_id IN (SELECT session_id FROM kept_session)")
+    if table == "model_call":
+        return f"{_OF_SESSION} AND {_OF_MODEL}"
+    if "run_id" in kinds and table != "session":
+        return _OF_RUN
+    return _OF_SESSION

@@ -187,3 +187,45 @@ ORDER BY s.session_id;
 
 CREATE OR REPLACE VIEW report_notice AS
 SELECT run_id, session_id, level, text, ts FROM notice ORDER BY run_id, seq;
+
+-- What a trace of a run is made of: every session, request and tool call of it, children's too.
+CREATE OR REPLACE VIEW report_trace_session AS
+SELECT
+    run_id, session_id, parent_id, depth, item_key, recipe, agent, model, repo, ref, base_sha,
+    coalesce(status, 'errored') AS status,
+    CASE WHEN status IS NULL THEN 'infra.killed' ELSE reason END AS reason,
+    detail, attempts, started_at, finished_at, steps, tool_calls, input_tokens, output_tokens,
+    cost_usd
+FROM session
+WHERE started_at IS NOT NULL
+ORDER BY run_id, session_id;
+
+CREATE OR REPLACE VIEW report_trace_call AS
+SELECT
+    s.run_id, m.session_id, m.model_call_id, m.purpose, m.provider, m.request_model,
+    m.response_model, m.response_id, m.step, m."try", m.started_at, m.ttft_s, m.duration_s,
+    m.finish_reason, m.error_kind, m.error, m.http_status, m.input_tokens, m.cache_read_tokens,
+    m.cache_write_5m_tokens, m.cache_write_1h_tokens, m.output_tokens, m.reasoning_tokens,
+    m.cost_usd
+FROM model_call AS m
+JOIN session AS s USING (session_id)
+WHERE m.started_at IS NOT NULL
+ORDER BY s.run_id, m.model_call_id;
+
+CREATE OR REPLACE VIEW report_trace_tool AS
+WITH decided AS (
+    SELECT
+        tool_call_id,
+        CASE WHEN bool_or(action = 'deny') THEN 'deny' ELSE 'allow' END AS decision,
+        arg_max(rule, (action = 'deny', seq)) AS rule
+    FROM permission_decision
+    GROUP BY tool_call_id
+)
+SELECT
+    s.run_id, t.session_id, t.tool_call_id, t.tool, t.server, t.status, t.error, t.exit_code,
+    t.started_at, t.duration_s, d.decision, d.rule
+FROM tool_call AS t
+JOIN session AS s USING (session_id)
+LEFT JOIN decided AS d USING (tool_call_id)
+WHERE t.started_at IS NOT NULL
+ORDER BY s.run_id, t.tool_call_id;

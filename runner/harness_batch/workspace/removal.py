@@ -20,25 +20,33 @@ def remove_folder(folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(troubles))
 
 
-def empty_folder(folder: Path) -> tuple[str, ...]:
-    """Remove all that lies in it, as `remove_folder` does; the folder itself stays."""
+def empty_folder(folder: Path, keep: frozenset[bytes] = frozenset()) -> tuple[str, ...]:
+    """Remove all that lies in it, as `remove_folder` does; the folder itself stays.
+
+    So do the entries of it that are called as in `keep`.
+    """
     troubles: list[str] = []
     fresh = (f".removed-{os.getpid()}-{number}" for number in count())
     top = os.fsencode(folder)
     waiting = [top]
     while waiting:
         place = waiting.pop()
-        waiting.extend(_empty(place, top, fresh, troubles))
+        spared = keep if place == top else frozenset[bytes]()
+        waiting.extend(_empty(place, top, fresh, troubles, spared))
         if place != top:
             _try(troubles, os.rmdir, place)
     return tuple(dict.fromkeys(troubles))
 
 
-def _empty(place: bytes, top: bytes, fresh: Iterable[str], troubles: list[str]) -> list[bytes]:
+def _empty(
+    place: bytes, top: bytes, fresh: Iterable[str], troubles: list[str], keep: frozenset[bytes]
+) -> list[bytes]:
     """Unlink what lies in `place`, move its folders up; the moved folders."""
     moved: list[bytes] = []
     _try(troubles, os.chmod, place, stat.S_IRWXU)
     for entry in _entries(place, troubles):
+        if entry.name in keep:
+            continue
         if not entry.is_dir(follow_symlinks=False):
             _try(troubles, os.unlink, entry.path)
             continue

@@ -1,7 +1,9 @@
 """The HTTP line itself: proxies, encodings, bursts, one connection a session."""
 
 import gzip
+import json
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,64 @@ async def test_tls_trusts_what_the_environment_names_and_nothing_else(
         assert isinstance((await replies(model, request()))[-1], Finish)
         await model.aclose()
         tls_context.cache_clear()
+
+
+async def tunnel(stream: trio.SocketStream) -> None:
+    """A proxy for one connection: CONNECT, then bytes both ways until one side is done."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += bytes(await stream.receive_some(4096))
+    assert head.startswith(b"CONNECT 127.0.0.1:")
+    assert b"proxy-authorization: basic" in head.lower()
+    port = int(head.split(b" ")[1].rpartition(b":")[2])
+    far = await trio.open_tcp_stream("127.0.0.1", port)
+    await stream.send_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+    async def pump(source: trio.SocketStream, sink: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            async for data in source:
+                await sink.send_all(bytes(data))
+        nursery.cancel_scope.cancel()
+
+    async with stream, far, trio.open_nursery() as nursery:
+        nursery.start_soon(pump, stream, far)
+        nursery.start_soon(pump, far, stream)
+
+
+async def test_tls_goes_through_the_proxy_end_to_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server_side)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    tls_context.cache_clear()
+    async with serve([HELLO], tls=server_side) as server, trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, tunnel, [listener])
+        proxy = f"http://me:secret@127.0.0.1:{listener.socket.getsockname()[1]}"
+        monkeypatch.setenv("HTTPS_PROXY", proxy)
+        model = open_model("openai-responses", f"https://127.0.0.1:{server.port}/v1")
+        events = await replies(model, request())
+        await model.aclose()
+        nursery.cancel_scope.cancel()
+    tls_context.cache_clear()
+    assert isinstance(events[-1], Finish)
+    assert "authorization" in server.requests[0].headers
+    assert "proxy-authorization" not in server.requests[0].headers
+
+
+async def test_a_long_event_in_small_pieces_is_one_event() -> None:
+    text = "ü" * 1_000_000
+    chunk = {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}
+    data = b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+    async with serve(lambda _: Raw(head + data)) as server:
+        model = open_model("openai-chat", server.openai_url)
+        events = await replies(model, request())
+        await model.aclose()
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == text
 
 
 async def test_a_compressed_stream_is_understood() -> None:

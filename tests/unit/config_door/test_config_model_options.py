@@ -30,6 +30,14 @@ def test_a_models_options_stand_on_top_of_its_providers(tmp_path: Path) -> None:
     assert mine.query == {"api-version": "2030-01-01"}
 
 
+def test_waits_are_bounded_when_nobody_says_how_and_can_be_set(tmp_path: Path) -> None:
+    start = '{"type": "openai-chat", "base_url": "http://x/v1"'
+    mine = loaded(tmp_path, start + "}")
+    assert (mine.connect_timeout, mine.first_byte_timeout, mine.idle_timeout) == (10, 120, 120)
+    mine = loaded(tmp_path, start + ', "connect_timeout": 3, "idle_timeout": 7.5}')
+    assert (mine.connect_timeout, mine.first_byte_timeout, mine.idle_timeout) == (3, 120, 7.5)
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "told"),
     [

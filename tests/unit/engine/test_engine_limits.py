@@ -5,9 +5,10 @@ from decimal import Decimal
 
 import pytest
 import trio
+from attrs import evolve
 from trio.testing import MockClock
 
-from harness_batch.config.record import ModelInfo, Prices
+from harness_batch.config.record import ModelInfo, Prices, Tier
 from harness_batch.engine.budget import Budget
 from harness_batch.engine.endings import Stopped
 from harness_batch.engine.spend import Allowance, Busy, Spend
@@ -32,6 +33,27 @@ def test_input_is_reserved_at_its_dearest_class_by_half_its_bytes() -> None:
 
     # 2,000 bytes are 1,000 tokens at 3.75, and 1,000 tokens of output at 15.
     assert allowed(spend).usd == Decimal("0.01875")
+
+
+def test_the_dearer_cache_of_an_hour_is_reserved_only_where_it_is_asked_for() -> None:
+    hour = evolve(PRICES, cache_write_1h=Decimal(6))
+    costs = []
+    for info in (ModelInfo(prices=hour), ModelInfo(prices=hour, hour_cache=True)):
+        spend = Spend(Limits(output_tokens=1000), Budget(Decimal(1)))
+        allowance = spend.allow(2000, info)
+        assert isinstance(allowance, Allowance)
+        costs.append(allowance.usd)
+    # 1,000 tokens at 3.75 or at 6, and 1,000 tokens of output at 15.
+    assert costs == [Decimal("0.01875"), Decimal("0.021")]
+
+
+def test_a_request_that_may_reach_a_tier_is_reserved_at_its_rates() -> None:
+    tier = Tier(above=500, input=Decimal(6), output=Decimal(30))
+    spend = Spend(Limits(output_tokens=1000), Budget(Decimal(1)))
+    allowance = spend.allow(2000, ModelInfo(prices=evolve(PRICES, tiers=(tier,))))
+    assert isinstance(allowance, Allowance)
+    # 1,000 tokens at 6 and 1,000 at 30.
+    assert allowance.usd == Decimal("0.036")
 
 
 def test_money_that_calls_under_way_hold_is_waited_for_and_not_fought_over() -> None:

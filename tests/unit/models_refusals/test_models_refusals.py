@@ -46,6 +46,12 @@ def anthropic(message: str, kind: str) -> Any:
     [
         (401, openai("Incorrect API key provided"), AuthFailed),
         (401, anthropic("invalid x-api-key", "authentication_error"), AuthFailed),
+        (400, [{"error": {"code": 400, "message": "no", "status": "INVALID"}}], ModelRejected),
+        (
+            429,
+            [{"error": {"code": 429, "message": "no", "status": "insufficient_quota"}}],
+            QuotaExhausted,
+        ),
         (403, anthropic("not allowed", "permission_error"), AuthFailed),
         (404, openai("The model `x` does not exist", code="model_not_found"), ModelRejected),
         (400, openai("Unsupported parameter: 'temperature'"), ModelRejected),

@@ -326,6 +326,19 @@ def test_unknown_events_and_blocks_are_passed_over_and_counted() -> None:
     assert found[-1].skipped_events == 5
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        ServerSentEvent("error", '{"type": "server_error", "code": 500, "message": "gone"}'),
+        ServerSentEvent("error", '{"type": "error", "error": {"message": "gone"}}'),
+        ServerSentEvent("message", '{"error": {"type": "api_error", "message": "gone"}}'),
+    ],
+)
+def test_anthropics_imitators_put_errors_in_other_places(event: ServerSentEvent) -> None:
+    with pytest.raises(StreamError, match="gone"):
+        read(AnthropicReply(), [event])
+
+
 def test_a_reply_without_its_end_mark_is_no_reply_unless_the_finish_reason_came() -> None:
     cut = [delta(content="half a"), delta(content=" sentence")]
     with pytest.raises(NetworkFailure):

@@ -15,7 +15,7 @@ from harness_batch.models.hosted import Writer
 from harness_batch.models.protocol import ModelRequest, Only
 from harness_batch.models.target import Target
 from wire import responses
-from wire.transcripts import request, turn, user
+from wire.transcripts import BASH, request, turn, user
 from wire.validation import anthropic_fault, openai_fault
 
 WRITERS: dict[str, Callable[[Target], Writer]] = {
@@ -61,6 +61,13 @@ def test_thinking_leaves_room_for_an_answer(most: int, budget: int | None) -> No
     asked = evolve(request(), max_output_tokens=most)
     thinking = body("anthropic", asked, thinking_budget=8000).get("thinking")
     assert thinking == (budget and {"type": "enabled", "budget_tokens": budget})
+
+
+@pytest.mark.parametrize("form", ["openai", "responses"])
+def test_the_one_tool_there_is_is_required_and_one_of_several_is_named(form: str) -> None:
+    asked = evolve(request(), tool_choice=Only("bash"))
+    assert body(form, evolve(asked, tools=(BASH,)))["tool_choice"] == "required"
+    assert "bash" in json.dumps(body(form, asked)["tool_choice"])
 
 
 def test_a_model_that_thinks_is_not_told_what_it_refuses() -> None:

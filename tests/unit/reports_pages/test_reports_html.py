@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import report_pages
+import report_views
 from harness_batch_reports import html
-from harness_batch_reports.html_session import as_script
+from harness_batch_reports.html_session import Room, Told, as_script, document
+from harness_batch_reports.read import read_run, read_transcripts
 from hostile_texts import HOSTILE, MARK
 
 CHART_JS = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
@@ -137,3 +139,30 @@ def test_the_same_run_gives_the_same_page(tmp_path: Path) -> None:
     first = report_pages.write(tmp_path / "run", report_pages.night()).read_bytes()
     database = tmp_path / "run" / "run.duckdb"
     assert report_pages.page_of(database) == first
+
+
+def test_child_sessions_are_on_the_page_and_their_parent_links_to_them(tmp_path: Path) -> None:
+    page = report_pages.write(tmp_path / "run", report_pages.family()).read_text("utf-8")
+    data = {
+        attributes["data-id"]: json.loads(inside)
+        for _, attributes, inside in Document(page).insides
+        if "data-id" in attributes
+    }
+    assert list(data) == ["ses_core", "ses_child"]
+    assert {"k": "child", "title": "explore", "id": "ses_child", "t": "look it up"} in (
+        data["ses_core"]["blocks"]
+    )
+    assert data["ses_child"]["parent"] == "ses_core"
+    assert data["ses_child"]["blocks"][-1]["t"] == "Line 5 it is."
+    assert "openai/gpt-5" in page, "what the child used is counted"
+
+
+def test_what_does_not_fit_on_a_page_is_said_and_the_worst_has_its_room(tmp_path: Path) -> None:
+    database = tmp_path / "run.duckdb"
+    report_views.write(database, report_pages.many(3, 40))
+    told = list(read_transcripts(database, read_run(database).sessions))
+    room = Room(left=6_000)
+    first, second, _ = (document(Told(transcript=one), room) for one in told)
+    assert first["blocks"][-1]["k"] == "cut"
+    assert re.fullmatch(r"\d messages more: this page is full, .*", first["blocks"][-1]["t"])
+    assert second["blocks"][0]["k"] == "attempt"

@@ -44,8 +44,18 @@ def holds_the_rules(document: bytes, dialect: str) -> None:
             said = suite.get("skipped" if kind == "skipped" else f"{kind}s")
             assert int(said) == len(suite.findall(f"testcase/{kind}"))
     jenkins = jenkins_schema()
-    if dialect in STRICT and jenkins is not None:
-        jenkins.assertValid(tree)
+    if jenkins is not None:
+        jenkins.assertValid(tree if dialect in STRICT else without_more(tree))
+
+
+def without_more(tree: etree._Element) -> etree._Element:
+    """Without what gitlab and azure read and Jenkins' schema does not know; nothing else."""
+    for case in tree.iter("testcase"):
+        for properties in case.findall("properties"):
+            case.remove(properties)
+        for name in ("file", "line"):
+            case.attrib.pop(name, None)
+    return tree
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -60,6 +60,7 @@ def test_a_record_is_plain_values_with_tags_and_decimal_text() -> None:
         "call_id": "c",
         "name": "bash",
         "state": {"type": "failed", "input": {"a": 1}, "error": "no"},
+        "sealed": None,
     }
     closed = next(
         e.payload for e in numbered(story(1)) if isinstance(e.payload, events.ModelCallClosed)

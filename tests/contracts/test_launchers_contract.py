@@ -1,11 +1,11 @@
-"""Commands run, are heard, and leave nothing alive: the plain launcher with real processes."""
+"""Commands run, are heard, and leave nothing alive: every mechanism, with real processes."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -13,18 +13,43 @@ import trio
 
 from harness_batch.errors import SandboxError
 from harness_batch.processes import Command, CommandEnd, Launcher
-from harness_batch.sandbox.plain import open_launcher
-from harness_batch.sandbox.probe import PROPERTIES, host_properties
-from workspace_processes import commands_of, gone, is_alive, started_by
+from harness_batch.sandbox.launcher import open_launcher
+from harness_batch.sandbox.mechanisms import MECHANISMS, Mechanism, lacking
+from harness_batch.sandbox.policy import Closed, Policy
+from harness_batch.sandbox.view import extended, host_view
+from workspace_processes import commands_of, gone, is_alive, seen_from_here, started_by
 
 PYTHON = (sys.executable, "-I", "-S", "-c")
 ENV = {"PATH": os.environ["PATH"], "MARK": "ours"}
 
 
-@asynccontextmanager
-async def launching(folder: Path) -> AsyncIterator[Launcher]:
-    async with open_launcher(env=ENV, cwd=folder) as launcher:
-        yield launcher
+def running(inside: int) -> bool:
+    """Whether a command of this process has that number where it runs."""
+    return seen_from_here(inside, os.getpid()) is not None
+
+
+Launching = Callable[[Path], AbstractAsyncContextManager[Launcher]]
+
+
+@pytest.fixture(params=MECHANISMS)
+def mechanism(request: pytest.FixtureRequest) -> Mechanism:
+    name: Mechanism = request.param
+    if (why := lacking(name)) is not None:
+        pytest.skip(f"{name}: {why}")
+    return name
+
+
+@pytest.fixture
+def launching(mechanism: Mechanism) -> Launching:
+    """Opens a launcher that works in a folder."""
+    base = host_view(os.environ)
+
+    def launch(folder: Path) -> AbstractAsyncContextManager[Launcher]:
+        paths = extended(base, write=[folder])
+        policy = Policy(env=ENV, cwd=folder, network=Closed(), paths=paths)
+        return open_launcher(policy, mechanism)
+
+    return launch
 
 
 async def sh(
@@ -43,7 +68,9 @@ async def python(launcher: Launcher, script: str, *, seconds: float = 20) -> tup
     return end, b"".join(output).decode()
 
 
-async def test_output_folder_environment_and_exit_code_are_the_commands(tmp_path: Path) -> None:
+async def test_output_folder_environment_and_exit_code_are_the_commands(
+    launching: Launching, tmp_path: Path
+) -> None:
     (tmp_path / "sub dir").mkdir()
     out: list[bytes] = []
     err: list[bytes] = []
@@ -65,7 +92,7 @@ async def test_output_folder_environment_and_exit_code_are_the_commands(tmp_path
 
 
 async def test_a_command_gets_the_allow_listed_environment_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    launching: Launching, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUNNER_SECRET", "s3cret")
     async with launching(tmp_path) as launcher:
@@ -98,7 +125,7 @@ async def test_a_command_gets_the_allow_listed_environment_and_nothing_else(
     ],
 )
 async def test_what_cannot_be_started_is_said_clearly(
-    tmp_path: Path, argv: tuple[str, ...], folder: str, said: str
+    launching: Launching, tmp_path: Path, argv: tuple[str, ...], folder: str, said: str
 ) -> None:
     async with launching(tmp_path) as launcher:
         with pytest.raises(SandboxError, match=said):
@@ -116,13 +143,15 @@ LEFTOVERS = {
 
 
 @pytest.mark.parametrize("script", LEFTOVERS.values(), ids=LEFTOVERS.keys())
-async def test_what_a_command_leaves_behind_dies_with_it(tmp_path: Path, script: str) -> None:
+async def test_what_a_command_leaves_behind_dies_with_it(
+    launching: Launching, tmp_path: Path, script: str
+) -> None:
     async with launching(tmp_path) as launcher:
         end, output = await sh(launcher, script)
         pid = int(next(word for word in output.split() if word.isdigit()))
         assert end.exit_code == 0
         assert not end.timed_out
-        assert not is_alive(pid)
+        assert not running(pid)
 
 
 DAEMON = """
@@ -167,14 +196,18 @@ if os.getpid() != me: time.sleep(600)
     ],
     ids=["daemons", "chase", "four chases", "chases in new sessions", "tree of groups"],
 )
-async def test_daemons_and_fork_chases_are_caught(tmp_path: Path, script: str) -> None:
+async def test_daemons_and_fork_chases_are_caught(
+    launching: Launching, tmp_path: Path, script: str
+) -> None:
     async with launching(tmp_path) as launcher:
         end, _ = await python(launcher, script)
         assert end.exit_code == 0
         assert commands_of(os.getpid()) == set()
 
 
-async def test_a_timeout_kills_the_tree_and_keeps_the_output(tmp_path: Path) -> None:
+async def test_a_timeout_kills_the_tree_and_keeps_the_output(
+    launching: Launching, tmp_path: Path
+) -> None:
     async with launching(tmp_path) as launcher:
         end, output = await sh(
             launcher, "trap '' TERM; setsid sleep 600 & echo $!; kill -STOP $$", seconds=0.3
@@ -182,10 +215,12 @@ async def test_a_timeout_kills_the_tree_and_keeps_the_output(tmp_path: Path) -> 
         assert end.timed_out
         assert end.exit_code is None
         assert end.duration_s < 5
-        assert not is_alive(int(output))
+        assert not running(int(output))
 
 
-async def test_cancelling_kills_the_tree_before_it_goes_on(tmp_path: Path) -> None:
+async def test_cancelling_kills_the_tree_before_it_goes_on(
+    launching: Launching, tmp_path: Path
+) -> None:
     heard = trio.Event()
     output: list[bytes] = []
 
@@ -198,17 +233,21 @@ async def test_cancelling_kills_the_tree_before_it_goes_on(tmp_path: Path) -> No
         nursery.start_soon(launcher.run, command, hear)
         await heard.wait()
         nursery.cancel_scope.cancel()
-    assert not is_alive(int(output[0]))
+    assert not running(int(output[0]))
 
 
-async def test_closing_the_launcher_leaves_no_process_and_no_zombie(tmp_path: Path) -> None:
+async def test_closing_the_launcher_leaves_no_process_and_no_zombie(
+    launching: Launching, tmp_path: Path
+) -> None:
     async with launching(tmp_path) as launcher:
         await sh(launcher, "true")
         assert started_by(os.getpid())
     assert started_by(os.getpid()) == {}
 
 
-async def test_a_flood_of_output_passes_through_in_chunks(tmp_path: Path) -> None:
+async def test_a_flood_of_output_passes_through_in_chunks(
+    launching: Launching, tmp_path: Path
+) -> None:
     sizes: list[int] = []
     async with launching(tmp_path) as launcher:
         command = Command(argv=("head", "-c", "50000000", "/dev/zero"), cwd=Path())
@@ -217,7 +256,7 @@ async def test_a_flood_of_output_passes_through_in_chunks(tmp_path: Path) -> Non
     assert max(sizes) <= 65_536
 
 
-async def test_commands_that_overlap_end_apart(tmp_path: Path) -> None:
+async def test_commands_that_overlap_end_apart(launching: Launching, tmp_path: Path) -> None:
     async with launching(tmp_path) as launcher, trio.open_nursery() as nursery:
         output: list[bytes] = []
         heard = trio.Event()
@@ -230,39 +269,64 @@ async def test_commands_that_overlap_end_apart(tmp_path: Path) -> None:
         nursery.start_soon(launcher.run, long, hear)
         await heard.wait()
         _, short = await sh(launcher, "sleep 600 & echo $!")
-        assert not is_alive(int(short))
-        assert is_alive(int(output[0]))
+        assert not running(int(short))
+        assert running(int(output[0]))
         nursery.cancel_scope.cancel()
-    assert not is_alive(int(output[0]))
+    assert not running(int(output[0]))
 
 
-async def test_a_command_that_kills_its_keeper_leaves_nothing_and_the_next_one_runs(
-    tmp_path: Path,
+def part(name: str) -> int:
+    """The one process of the launcher with that name."""
+    (pid,) = (pid for pid, found in started_by(os.getpid()).items() if found == name)
+    return pid
+
+
+async def test_a_keeper_that_is_killed_leaves_nothing_and_the_next_command_runs(
+    launching: Launching, tmp_path: Path
 ) -> None:
+    output: list[bytes] = []
+
+    def hear(chunk: bytes) -> None:
+        output.append(chunk)
+        os.kill(part("hb-keeper"), signal.SIGKILL)
+
     async with launching(tmp_path) as launcher:
-        output: list[bytes] = []
-        script = "setsid sleep 600 & echo $!; sleep 0.1; kill -9 $PPID; sleep 600"
+        command = Command(argv=("sh", "-c", "setsid sleep 600 & echo $!; sleep 600"), cwd=Path())
         with pytest.raises(SandboxError, match="supervisor died"):
-            await launcher.run(Command(argv=("sh", "-c", script), cwd=Path()), output.append)
-        await gone(int(output[0]))
+            await launcher.run(command, hear)
         assert (await sh(launcher, "exit 3"))[0].exit_code == 3
+        assert not running(int(output[0]))
 
 
-async def test_a_command_that_kills_the_supervisor_too_is_an_error_not_a_hang(
-    tmp_path: Path,
+async def test_a_supervisor_that_is_killed_is_an_error_not_a_hang(
+    launching: Launching, tmp_path: Path
 ) -> None:
     async with launching(tmp_path) as launcher:
         await sh(launcher, "true")
-        (supervisor,) = (
-            p for p, name in started_by(os.getpid()).items() if name == "hb-supervisor"
-        )
-        end, _ = await sh(launcher, f"kill -9 {supervisor}; setsid sleep 600 & exit 4")
-        assert end.exit_code == 4  # the keeper lives by itself
+        os.kill(part("hb-supervisor"), signal.SIGKILL)
         with pytest.raises(SandboxError):
             await sh(launcher, "true")
 
 
-async def test_a_stopped_supervisor_still_lets_the_launcher_close(tmp_path: Path) -> None:
+async def test_no_command_gets_at_the_supervisor_of_a_sandbox(
+    launching: Launching, mechanism: Mechanism, tmp_path: Path
+) -> None:
+    if mechanism == "plain":
+        pytest.skip("plain contains nothing")
+    async with launching(tmp_path) as launcher:
+        await sh(launcher, "true")
+        _, said = await sh(
+            launcher,
+            "above=$(awk '/^PPid/ {print $2}' /proc/$PPID/status); kill -9 $above; "
+            "kill -STOP $above; cat /proc/$above/environ /proc/$above/mem; echo done",
+        )
+        assert said.count("enied") + said.count("not permitted") >= 2, said
+        assert (await sh(launcher, "exit 3"))[0].exit_code == 3
+
+
+async def test_a_stopped_supervisor_still_lets_the_launcher_close(
+    launching: Launching, tmp_path: Path
+) -> None:
     with trio.fail_after(5):
         async with launching(tmp_path) as launcher:
             await sh(launcher, "true")
@@ -275,35 +339,42 @@ RUNNER = """
 import os, sys, trio
 from pathlib import Path
 from harness_batch.processes import Command
-from harness_batch.sandbox.plain import open_launcher
+from harness_batch.sandbox.launcher import open_launcher
+from harness_batch.sandbox.policy import Policy
+from harness_batch.sandbox.view import host_view
 async def main():
-    async with open_launcher(env={"PATH": os.environ["PATH"]}, cwd=Path("/")) as launcher:
-        script = "(trap '' TERM; setsid sleep 600 & echo $!; sleep 600) & echo $!; echo $$; wait"
+    env = {"PATH": os.environ["PATH"]}
+    policy = Policy(env=env, cwd=Path("/"), paths=host_view(env))
+    async with open_launcher(policy, sys.argv[1]) as launcher:
+        script = "(trap '' TERM; setsid sleep 600 & sleep 600) & sleep 0.1; echo ready; wait"
         command = Command(argv=("sh", "-c", script), cwd=Path("/"))
         await launcher.run(command, lambda chunk: os.write(1, chunk))
 trio.run(main)
 """
 
 
-def start_runner() -> "subprocess.Popen[bytes]":
+def start_runner(mechanism: Mechanism) -> "subprocess.Popen[bytes]":
     root = Path(__file__).parents[2] / "runner"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(root)}
-    return subprocess.Popen([sys.executable, "-c", RUNNER], stdout=subprocess.PIPE, env=env)
+    argv = [sys.executable, "-c", RUNNER, mechanism]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, env=env)
 
 
-async def test_killing_the_runner_with_signal_9_leaves_nothing_alive() -> None:
-    with start_runner() as runner:
+async def test_killing_the_runner_with_signal_9_leaves_nothing_alive(mechanism: Mechanism) -> None:
+    with start_runner(mechanism) as runner:
         assert runner.stdout is not None
-        pids = [int(runner.stdout.readline()) for _ in range(3)]
-        pids += started_by(runner.pid)
-        assert len(pids) >= 7  # the supervisor, the keeper, two shells, two sleeps
-        assert all(map(is_alive, pids))
+        assert runner.stdout.readline() == b"ready\n"
+        started = started_by(runner.pid)
+        assert len(started) >= 5  # the supervisor, the keeper, a shell, two sleeps
+        assert all(map(is_alive, started))
         runner.kill()
-    for pid in pids:
+    for pid in started:
         await gone(pid)
 
 
-async def test_hundreds_of_short_commands_in_eight_sessions_all_end(tmp_path: Path) -> None:
+async def test_hundreds_of_short_commands_in_eight_sessions_all_end(
+    launching: Launching, tmp_path: Path
+) -> None:
     codes: list[int | None] = []
 
     async def session(number: int) -> None:
@@ -320,11 +391,3 @@ async def test_hundreds_of_short_commands_in_eight_sessions_all_end(tmp_path: Pa
         (number + n) % 7 for number in range(8) for n in range(60)
     )
     assert started_by(os.getpid()) == {}
-
-
-async def test_the_probe_proves_what_the_plain_launcher_gives() -> None:
-    found = await host_properties()
-    assert set(found) == set(PROPERTIES)
-    assert found.pop("no-survivors").holds
-    assert not any(one.holds for one in found.values())
-    assert all("kernel sandbox" in one.why for one in found.values())

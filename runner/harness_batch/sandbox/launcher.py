@@ -1,8 +1,9 @@
-"""The plain launcher: no kernel sandbox, but nothing survives a command, a session or the runner.
+"""A session's launcher: commands run in the sandbox, and nothing survives a command or the runner.
 
-One supervisor process a session (supervisor.py) starts the commands; here is the runner's side:
-requests, output, timeouts, cancellation. Commands may overlap, each one's processes are tracked
-apart. Output is handed on as it is read and never kept, so a flood costs time, not memory.
+One supervisor process a session (supervisor.py) starts the commands, under what a mechanism
+(mechanisms.py) makes of the policy; here is the runner's side: requests, output, timeouts,
+cancellation. Commands may overlap, each one's processes are tracked apart. Output is handed on as
+it is read and never kept, so a flood costs time, not memory.
 """
 
 import marshal
@@ -13,14 +14,18 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import trio
 from attrs import Factory, define, frozen
 
 from harness_batch.errors import SandboxError
 from harness_batch.processes import Command, CommandEnd, Launcher
+from harness_batch.sandbox.mechanisms import Beginning, Mechanism, beginning
+from harness_batch.sandbox.policy import Policy
+from harness_batch.sandbox.reaping import children_of
 
 Sink = Callable[[bytes], None]
 
@@ -29,25 +34,25 @@ LEFT_OVER = 4_194_304
 """Bytes read from a pipe after the end; more can only come from a stranger who holds the pipe."""
 KILL_SECONDS = 8.0
 """Longer than the supervisor takes to kill or to give up."""
-SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 @asynccontextmanager
-async def open_launcher(*, env: Mapping[str, str], cwd: Path) -> AsyncIterator[Launcher]:
+async def open_launcher(policy: Policy, mechanism: Mechanism = "plain") -> AsyncIterator[Launcher]:
     """A launcher for one session; at the end all it started is dead, cancelled or not.
 
-    `env` is the whole environment of the commands, `cwd` where relative folders start.
-    Raises: SandboxError when the supervisor cannot be started.
+    What the host refuses of the policy the first command is told. Raises: SandboxError when the
+    supervisor cannot be started.
     """
+    start = beginning(policy, mechanism)
     ours, theirs = socket.socketpair()
-    with ours, theirs:
-        argv = [sys.executable, "-I", "-S", str(SUPERVISOR), str(theirs.fileno())]
+    with ours, theirs, os.fdopen(os.memfd_create("hb-said"), "rb") as said:
         try:
             process = await trio.lowlevel.open_process(
-                argv,
+                (*start.argv, str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env=dict(env),
+                stderr=said.fileno(),
+                env=start.env,
                 cwd="/",
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,  # Ctrl-C is the runner's to handle
@@ -55,16 +60,43 @@ async def open_launcher(*, env: Mapping[str, str], cwd: Path) -> AsyncIterator[L
         except OSError as error:
             raise SandboxError(f"cannot start the process supervisor: {error}") from error
         theirs.close()
+        control = trio.socket.from_stdlib_socket(ours)
         try:
-            yield _Supervised(control=trio.socket.from_stdlib_socket(ours), env=env, cwd=cwd)
+            yield _Supervised(control, policy, start, said)
         finally:
             ours.close()
             with trio.CancelScope(shield=True):
-                process.send_signal(signal.SIGCONT)  # a command may have stopped it
-                with trio.move_on_after(KILL_SECONDS):
-                    await process.wait()
-                process.kill()
-                await process.wait()
+                await _ended(process)
+
+
+async def _ended(process: trio.Process) -> None:
+    """Wait until all of it is gone; what a command stopped goes on for that."""
+    _signal(process, signal.SIGCONT)
+    with trio.move_on_after(KILL_SECONDS):
+        await process.wait()
+    if process.returncode is None:
+        _signal(process, signal.SIGKILL)
+        await process.wait()
+
+
+def _signal(process: trio.Process, number: signal.Signals) -> None:
+    """To the supervisor, and to what it may be wrapped in."""
+    for pid in (*children_of(process.pid), process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@frozen
+class ForEach:
+    """`Launcher` that opens a sandbox for every command: for few of them, far between."""
+
+    policy: Policy
+    mechanism: Mechanism
+
+    async def run(self, command: Command, stdout: Sink, stderr: Sink | None = None) -> CommandEnd:
+        """See `Launcher`."""
+        async with open_launcher(self.policy, self.mechanism) as launcher:
+            return await launcher.run(command, stdout, stderr)
 
 
 @frozen
@@ -94,13 +126,16 @@ class _Output:
             pass
 
 
-@define(kw_only=True)
+@define
 class _Supervised:
     """`Launcher` by way of the supervisor."""
 
     control: trio.socket.SocketType
-    env: Mapping[str, str]
-    cwd: Path
+    policy: Policy
+    start: Beginning
+    said: BinaryIO
+    """What the supervisor and what it is wrapped in print."""
+    ready: bool = False
     turn: trio.Lock = Factory(trio.Lock)
     """Requests go out whole, one after the other."""
 
@@ -118,7 +153,7 @@ class _Supervised:
                 nursery.cancel_scope.cancel()
             for output in outputs:
                 output.drain()
-        exit_code = _exit_code(answer, command, {**self.env, **command.env})
+        exit_code = _exit_code(answer, command, {**self.policy.env, **command.env})
         return CommandEnd(
             exit_code=None if timed_out else exit_code,
             timed_out=timed_out,
@@ -128,7 +163,9 @@ class _Supervised:
     async def _start(
         self, command: Command, sinks: tuple[Sink, ...], open_files: ExitStack
     ) -> "_Channel":
-        body = _encode(command, self.cwd, {**self.env, **command.env})
+        body = _encode(
+            command, self.policy.cwd, {**self.policy.env, **self.start.more, **command.env}
+        )
         try:
             ours, theirs = socket.socketpair()
             open_files.enter_context(ours)
@@ -152,10 +189,31 @@ class _Supervised:
         head = len(body).to_bytes(4, "big")
         async with self.turn:
             with trio.CancelScope(shield=True):  # half a request would garble the next
+                if not self.ready:
+                    await self._order()
                 await self.control.sendmsg([head], beside)
-                left = memoryview(body)
-                while left:
-                    left = left[await self.control.send(left) :]
+                await self._whole(body)
+
+    async def _order(self) -> None:
+        """Once, before the first request. Raises: SandboxError when it cannot be obeyed."""
+        orders = marshal.dumps(dict(self.start.orders))
+        answer = b""
+        try:
+            await self._whole(len(orders).to_bytes(4, "big") + orders)
+            answer = await self.control.recv(CHUNK)
+        except OSError:
+            pass  # it is gone; why it has said
+        if answer != b"ready":
+            self.said.seek(0)
+            why = answer.removeprefix(b"error ") or self.said.read(2000)
+            told = why.decode("utf-8", "replace").strip() or "it ended without a word"
+            raise SandboxError(f"cannot start the sandbox: {told}")
+        self.ready = True
+
+    async def _whole(self, body: bytes) -> None:
+        left = memoryview(body)
+        while left:
+            left = left[await self.control.send(left) :]
 
 
 @frozen

@@ -1,0 +1,1 @@
+"""Transcripts of other agents: a file in, frozen records and events out."""
