@@ -27,6 +27,7 @@ COMMANDS = {
     "import": "bring transcripts of other agents into the history",
     "permissions": "tell which rules decided what, suggest rules, try others, explain one call",
     "schema": "print the JSON Schema of recipe, config, agent or result",
+    "replay": "run a recorded session again without a model; tell what differs",
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",
     "github": "run, comment and propose in jobs of GitHub Actions",

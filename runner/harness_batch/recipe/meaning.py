@@ -82,8 +82,8 @@ def _models(subject: Subject) -> Iterator[Fault]:
             message = f"`{trail[0]}` must be PROVIDER/MODEL, not `{text}`"
             yield subject.source.fault(trail, message)
             continue
-        if ref.provider == "scripted" and not (subject.folder / ref.model).is_file():
-            message = f"the scripted model's file `{ref.model}` is not in {subject.folder}"
+        if ref.provider in ("scripted", "replay") and not (subject.folder / ref.model).is_file():
+            message = f"the {ref.provider} model's file `{ref.model}` is not in {subject.folder}"
             yield subject.source.fault(trail, message)
 
 
