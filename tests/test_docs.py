@@ -309,7 +309,6 @@ PLANNED = {
     "team": "team: {rounds: 1}",
     "protocol: tags": "protocol: tags",
     "cache": "cache: {ttl: 7d}",
-    "matrix.include.query": 'matrix: {include: {query: "SELECT 1 AS x"}}',
 }
 """What recipes.md calls planned, and how a recipe says it."""
 
