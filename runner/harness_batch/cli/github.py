@@ -33,20 +33,29 @@ def run(ctx: click.Context) -> None:
     The inputs come by the variables that `action.yml` sets. In a pull request recipes are taken
     from its base commit.
     """
-    from harness_batch.app.github_job import job_of, read_trigger, say, words_of
+    from harness_batch.app.github_job import (
+        NOTHING_RAN,
+        environment_of,
+        job_of,
+        read_trigger,
+        say,
+        words_of,
+    )
     from harness_batch.cli.main import call
 
     cwd = Path.cwd()
     job = job_of(os.environ, cwd)
-    code = 2
+    code = NOTHING_RAN
     try:
         with tempfile.TemporaryDirectory(prefix="harness-batch-base-") as aside:
-            words = words_of(job, read_trigger(os.environ), cwd, Path(aside))
+            trigger = read_trigger(os.environ)
+            words = words_of(job, trigger, cwd, Path(aside))
+            os.environ.update(environment_of(trigger))
             with _commands_stopped():
                 code = call(words)
     finally:
         say(job, code)
-    if os.environ.get("ACTION_ANNOTATIONS") != "false":
+    if code != NOTHING_RAN and os.environ.get("ACTION_ANNOTATIONS") != "false":
         _annotate(job.out)
     ctx.exit(code)
 
@@ -138,12 +147,17 @@ def propose(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
         api=Api.of(os.environ),
         wishes=_wishes(against, values),
     )
-    proposed = trio.run(publisher.all)
-    for one in proposed:
-        click.echo(one_line(f"{one.state} {one.item_key}: {one.words}", 500))
-    if not proposed:
+    states: list[str] = []
+
+    async def tell_each() -> None:
+        async for one in publisher.each():
+            click.echo(one_line(f"{one.state} {one.item_key}: {one.words}", 500))
+            states.append(one.state)
+
+    trio.run(tell_each)
+    if not states:
         click.echo("nothing to propose: no session passed with a patch")
-    ctx.exit(1 if any(one.state == "refused" for one in proposed) else 0)
+    ctx.exit(1 if "refused" in states else 0)
 
 
 def _wishes(base: str, values: dict[str, Any]) -> "Wishes":
