@@ -14,6 +14,7 @@ from attrs import evolve, frozen
 
 from harness_batch.app.containment import Look
 from harness_batch.app.divergence import Difference, differences, renewed
+from harness_batch.app.finish import reported
 from harness_batch.app.options import Inputs, RunOptions, SandboxMode
 from harness_batch.app.places import harness_of
 from harness_batch.app.prepare import Prepared, prepare
@@ -182,8 +183,6 @@ def place_for(cwd: Path) -> Path:
 
 
 def _roots(folder: RunFolder) -> tuple[str, ...]:
-    from harness_batch.app.finish import reported
-
     return tuple(session.session_id for session in reported(folder).sessions)
 
 
