@@ -39,7 +39,7 @@ PRINTED = [
     'python3 -c \'import json,urllib.parse as u; t=open("leak.txt").read(); '
     'print(json.dumps(json.dumps(t)), u.quote(t), "".join(f"%{ord(c):02X}" for c in t))\'',
     # 64 KiB and 256 KiB are the borders of reads and of what is kept in memory
-    "for n in $(seq 1 9000); do printf '%s %s\\n' $n $(cat leak.txt); done",
+    "secret=$(cat leak.txt); for n in $(seq 1 9000); do echo $n $secret; done",
     "head -c 65530 /dev/zero | tr '\\0' '.'; cat leak.txt; head -c 400000 /dev/zero | tr '\\0' '.'"
     "; cat leak.txt; printf 'the end'",
 ]
