@@ -274,6 +274,17 @@ def test_a_patch_becomes_a_pull_request_and_the_next_night_renews_it(
     assert night.status().startswith(night.before)
 
 
+def test_of_a_run_over_several_repositories_each_gets_its_own_patches(
+    night: Night, server: GitHubServer
+) -> None:
+    ended = night.proposed(server, repository="shop/shop", only="tw*")
+    assert [pull["head"] for pull in server.pulls] == ["harness-batch/twin"]
+    assert (ended.code, server.pulls[0]["base"]) == (0, "main"), ended.log
+    none = night.proposed(server, only="*@elsewhere")
+    assert none.code == 2
+    assert "--only *@elsewhere: matches no item" in none.log
+
+
 @pytest.mark.parametrize("action", [ACTION, APPLY], ids=["action", "apply"])
 def test_no_script_of_an_action_has_an_expression_in_it(action: Path) -> None:
     metadata = yaml.safe_load(action.read_text(encoding="utf-8"))
