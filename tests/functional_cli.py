@@ -218,6 +218,8 @@ class Bench:
     folder: Path
     environ: Mapping[str, str] = Factory(dict)
     """Beyond the few variables that are always set."""
+    wrapper: Sequence[str] = ()
+    """What the command line is started by."""
     project: Path = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -274,7 +276,7 @@ class Bench:
         """Call the command line in the project. Raises: TooSlowError when it hangs."""
         with trio.fail_after(PATIENCE_SECONDS):
             return await trio.run_process(
-                [sys.executable, "-m", "harness_batch", *arguments],
+                [*self.wrapper, sys.executable, "-m", "harness_batch", *arguments],
                 cwd=self.project,
                 env=self.environment(),
                 capture_stdout=True,
@@ -289,9 +291,10 @@ def carry_out(
     *arguments: str,
     files: Mapping[str, str] = {},
     environ: Mapping[str, str] = {},
+    wrapper: Sequence[str] = (),
 ) -> Ran:
     """Run all jobs as one run of the command line, and read what it left."""
-    bench = Bench(folder, environ)
+    bench = Bench(folder, environ, wrapper)
     bench.set_up(files)
     return trio.run(partial(_carry_out, bench, jobs, arguments))
 

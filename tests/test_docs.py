@@ -16,6 +16,7 @@ import pytest
 from harness_batch.cli.main import COMMANDS
 from harness_batch.config.door import load_config
 from harness_batch.errors import FaultyInput
+from harness_batch.models.recording_file import read_recording
 from harness_batch.models.script_file import read_script
 from harness_batch.permissions.defaults import DEFAULT_RULES
 from harness_batch.permissions.judge import Allowed, Policy
@@ -101,8 +102,20 @@ def test_yaml_in_the_guide_is_what_it_says(block: Block, tmp_path: Path) -> None
 # ---- configuration
 
 
+REPLAY = DOCS / "replay.md"
+
+
+def test_the_recording_in_the_guide_is_one(tmp_path: Path) -> None:
+    (block,) = blocks(REPLAY, "json")
+    file = tmp_path / "recording.json"
+    file.write_text(block.text)
+    assert len(read_recording(file).sessions[0].calls) == 2
+
+
 @pytest.mark.parametrize(
-    "block", [block for page in PAGES for block in blocks(page, "jsonc", "json")], ids=str
+    "block",
+    [block for page in PAGES if page != REPLAY for block in blocks(page, "jsonc", "json")],
+    ids=str,
 )
 def test_configuration_in_the_guide_is_accepted(block: Block, tmp_path: Path) -> None:
     file = tmp_path / "config.jsonc"
@@ -296,7 +309,6 @@ PLANNED = {
     "team": "team: {rounds: 1}",
     "protocol: tags": "protocol: tags",
     "cache": "cache: {ttl: 7d}",
-    "matrix.include.query": 'matrix: {include: {query: "SELECT 1 AS x"}}',
 }
 """What recipes.md calls planned, and how a recipe says it."""
 

@@ -97,6 +97,15 @@ def plain(record: AttrsInstance) -> JsonObject:
     return result
 
 
+def body_of(data: JsonObject) -> messages.PartBody:
+    """A part's body out of the plain values that `plain` makes of it. Raises: StorageError."""
+    try:
+        body: messages.PartBody = _CONVERTER.structure(data, messages.PartBody)  # type: ignore[arg-type]  # a union is no class
+    except _UNREADABLE as error:
+        raise StorageError(f"not a part: {_what(error)}") from error
+    return body
+
+
 def as_json(value: Json) -> bytes:
     """Compact UTF-8 JSON of plain values; what JSON cannot say is replaced as the module says."""
     try:

@@ -87,6 +87,38 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
+ALL = ("look", "strict", "mend", "twin", "bad")
+
+
+class Night:
+    """One scheduled run of all recipes, for all tests that look at what it left."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = Project(folder)
+        self.before = self.status()
+        recipes = "\n".join(f"recipes/{name}.json" for name in ALL)
+        job = RunnerJob(folder, "schedule", {"schedule": "0 3 * * *"}, self.project.root)
+        self.ended = job.run(ACTION, recipes=recipes, jobs="3")
+        remote = folder / "remote" / "shop" / "shop.git"
+        git(self.project.root, "clone", "-q", "--bare", str(self.project.root), str(remote))
+
+    def status(self) -> str:
+        return git(self.project.root, "status", "--porcelain", "--branch")
+
+    def proposed(self, server: GitHubServer, **inputs: str) -> Ended:
+        """The job with write permission on what the run left, against a bare remote."""
+        environ = {"GITHUB_API_URL": server.url}
+        environ["GITHUB_SERVER_URL"] = f"file://{self.project.folder / 'remote'}"
+        event = {"repository": {"default_branch": "main"}}
+        job = RunnerJob(self.project.folder, "schedule", event, self.project.root, environ)
+        return job.run(APPLY, github_token=TOKEN, **inputs)
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
+    return Night(tmp_path_factory.mktemp("night"))
+
+
 @pytest.fixture
 def server() -> Iterator[GitHubServer]:
     with github_server() as running:
@@ -118,36 +150,29 @@ def test_in_a_pull_request_the_recipe_comes_from_the_base_and_the_report_is_a_co
     assert not {"<img", "@octocat", "#1"} & set(outside.split())
     assert server.tokens == {f"Bearer {TOKEN}"}
     assert TOKEN not in ended.log + prompts(project)
-    again = RunnerJob(project.folder, "pull_request", event, project.root, environ)
-    inputs = {"out": "second", "comment": "true", "github_token": TOKEN}
-    assert again.run(ACTION, recipes="recipes/look.json", **inputs).code == 0
-    assert len(server.comments) == 1
 
 
-def test_outputs_and_summary_of_a_scheduled_run(project: Project) -> None:
-    job = RunnerJob(project.folder, "schedule", {"schedule": "0 3 * * *"}, project.root)
-    ended = job.run(ACTION, recipes="recipes/look.json\nrecipes/strict.json\n", jobs="2")
-    outputs = ended.outputs
-    assert ended.code == 1
-    folder = project.root / "harness-run"
+def test_outputs_and_summary_of_a_scheduled_run(night: Night) -> None:
+    outputs = night.ended.outputs
+    assert night.ended.code == 1
+    folder = night.project.root / "harness-run"
     assert {key: outputs[key] for key in ("conclusion", "exit-code", "passed", "failed")} == {
         "conclusion": "failed",
         "exit-code": "1",
-        "passed": "1",
+        "passed": "4",
         "failed": "1",
     }
-    assert outputs["run-id"] == result(project)["run_id"]
+    assert outputs["run-id"] == result(night.project)["run_id"]
     assert outputs["junit-path"] == str(folder / "junit.xml")
-    assert Path(outputs["summary-path"]).read_text() == ended.summary
+    assert Path(outputs["summary-path"]).read_text() == night.ended.summary
     assert int(outputs["input-tokens"]) > 0
-    assert (outputs["patch-path"], outputs["budget-left"], outputs["denials"]) == ("", "", "0")
-    assert "Keep the run" in ended.steps
+    assert (outputs["patch-path"], outputs["budget-left"]) == (str(folder / "items"), "")
+    assert outputs["denials"] == "0"
+    assert "Keep the run" in night.ended.steps
 
 
-def test_nothing_that_an_agent_prints_is_a_workflow_command(project: Project) -> None:
-    job = RunnerJob(project.folder, "schedule", {}, project.root)
-    ended = job.run(ACTION, recipes="recipes/look.json\nrecipes/strict.json")
-    commands = obeyed(ended.log)
+def test_nothing_that_an_agent_prints_is_a_workflow_command(night: Night) -> None:
+    commands = obeyed(night.ended.log)
     assert len(commands) == 1
     assert commands[0].startswith("::error title=strict,file=recipes/strict.json")
 
@@ -197,32 +222,27 @@ def test_a_clone_without_the_base_is_refused_and_says_what_to_do(project: Projec
     assert "fetch-depth: 0" in ended.log
 
 
-@pytest.mark.parametrize("allowed", ["false", "true"])
-def test_pull_request_target_with_the_head_checked_out_needs_a_word(
-    project: Project, allowed: str
-) -> None:
+def test_pull_request_target_with_the_head_checked_out_needs_a_word(project: Project) -> None:
     event = project.event(project.change())
     job = RunnerJob(project.folder, "pull_request_target", event, project.root)
-    inputs = {"recipes": "recipes/look.json", "allow_pull_request_target": allowed}
-    ended = job.run(ACTION, **inputs)
-    assert ended.code == (0 if allowed == "true" else 2), ended.log
-    assert ("pull_request_target runs with" in ended.log) == (allowed == "false")
+    ended = job.run(ACTION, recipes="recipes/look.json")
+    assert (ended.code, ended.outputs["conclusion"]) == (2, "invalid")
+    assert "pull_request_target runs with" in ended.log
 
 
-def proposed(project: Project, server: GitHubServer, recipes: str, **inputs: str) -> Ended:
-    """A run, then the job with write permission on what it left, against a bare remote."""
-    remote = project.folder / "remote" / "shop" / "shop.git"
-    if not remote.exists():
-        remote.parent.mkdir(parents=True)
-        git(project.root, "clone", "-q", "--bare", str(project.root), str(remote))
-    run = RunnerJob(project.folder, "schedule", {}, project.root)
-    run.run(ACTION, recipes=recipes, out=f"run-{len(list(project.root.glob('run-*')))}")
-    newest = max(project.root.glob("run-*"))
-    environ = {"GITHUB_API_URL": server.url}
-    environ["GITHUB_SERVER_URL"] = f"file://{project.folder / 'remote'}"
-    event = {"repository": {"default_branch": "main"}}
-    job = RunnerJob(project.folder, "schedule", event, project.root, environ)
-    return job.run(APPLY, run=inputs.pop("run", str(newest)), github_token=TOKEN, **inputs)
+def test_a_run_that_a_pull_request_brings_is_not_taken_for_the_one_of_the_job(
+    project: Project,
+) -> None:
+    brought = project.root / "harness-run"
+    brought.mkdir()
+    (brought / "result.json").write_text('{"conclusion": "passed", "run_id": "run_EVIL"}')
+    git(project.root, "add", "-f", "harness-run")
+    event = project.event(project.change())
+    job = RunnerJob(project.folder, "pull_request", event, project.root)
+    ended = job.run(ACTION, recipes="recipes/look.json", comment="true")
+    assert (ended.code, ended.outputs["conclusion"], ended.outputs["run-id"]) == (2, "invalid", "")
+    assert "the pull request has harness-run" in ended.log
+    assert ended.steps == ("Run the sessions",)
 
 
 def branches(project: Project) -> dict[str, str]:
@@ -232,61 +252,37 @@ def branches(project: Project) -> dict[str, str]:
 
 
 def test_a_patch_becomes_a_pull_request_and_the_next_night_renews_it(
-    project: Project, server: GitHubServer
+    night: Night, server: GitHubServer
 ) -> None:
-    before = git(project.root, "status", "--porcelain", "--branch")
-    ended = proposed(project, server, "recipes/mend.json", labels="automated\nnight", draft="true")
-    assert ended.code == 0, ended.log
+    project = night.project
+    ended = night.proposed(server, labels="automated\nnight", draft="true")
+    assert ended.code == 1, ended.log
     (pull,) = server.pulls
     assert (pull["head"], pull["base"], pull["draft"]) == ("harness-batch/mend", "main", True)
     assert server.labels == {1: ["automated", "night"]}
     remote = project.folder / "remote" / "shop" / "shop.git"
+    assert set(branches(project)) == {"main", "harness-batch/mend"}
     commit = branches(project)["harness-batch/mend"]
     assert git(remote, "show", f"{commit}:NOTES.md") == "Prices are in euro cents."
     assert git(remote, "rev-parse", f"{commit}^") == project.base
     assert TOKEN not in ended.log
-    again = proposed(project, server, "recipes/mend.json")
-    assert (again.code, len(server.pulls)) == (0, 1)
-    assert "renewed" in again.log
-    assert git(project.root, "status", "--porcelain", "--branch").startswith(before)
-
-
-def test_the_same_change_is_proposed_once(project: Project, server: GitHubServer) -> None:
-    ended = proposed(project, server, "recipes/mend.json\nrecipes/twin.json")
-    assert (ended.code, len(server.pulls)) == (0, 1)
     assert "duplicate twin: the same change as mend" in ended.log
+    assert "refused bad: .github/workflows/ci.yml: is protected" in ended.log
+    again = night.proposed(server)
+    assert len(server.pulls) == 1
+    assert "renewed mend" in again.log
+    assert night.status().startswith(night.before)
 
 
-def test_a_patch_that_touches_a_workflow_is_refused_whatever_its_recipe_said(
-    project: Project, server: GitHubServer
+def test_of_a_run_over_several_repositories_each_gets_its_own_patches(
+    night: Night, server: GitHubServer
 ) -> None:
-    ended = proposed(project, server, "recipes/bad.json")
-    assert (ended.code, server.pulls) == (1, [])
-    assert ".github/workflows/ci.yml: is protected" in ended.log
-    assert set(branches(project)) == {"main"}
-
-
-def test_a_patch_that_was_changed_after_the_run_is_refused(
-    project: Project, server: GitHubServer
-) -> None:
-    proposed(project, server, "recipes/look.json")
-    job = RunnerJob(project.folder, "schedule", {}, project.root)
-    job.run(ACTION, recipes="recipes/mend.json", out="tampered")
-    patch = project.root / "tampered/items/mend/attempt-1/change.patch"
-    patch.write_bytes(patch.read_bytes().replace(b"euro cents", b"bitcoins!!"))
-    ended = proposed(project, server, "recipes/look.json", run=str(project.root / "tampered"))
-    assert (ended.code, server.pulls) == (1, [])
-    assert "its hash differs" in ended.log
-
-
-def test_a_refusal_of_the_code_host_is_told_with_its_words(
-    project: Project, server: GitHubServer
-) -> None:
-    server.answer = (403, {"message": "Resource not accessible by integration"})
-    ended = proposed(project, server, "recipes/mend.json")
-    assert ended.code == 3
-    assert "403 Resource not accessible by integration" in ended.log
-    assert TOKEN not in ended.log
+    ended = night.proposed(server, repository="shop/shop", only="tw*")
+    assert [pull["head"] for pull in server.pulls] == ["harness-batch/twin"]
+    assert (ended.code, server.pulls[0]["base"]) == (0, "main"), ended.log
+    none = night.proposed(server, only="*@elsewhere")
+    assert none.code == 2
+    assert "--only *@elsewhere: matches no item" in none.log
 
 
 @pytest.mark.parametrize("action", [ACTION, APPLY], ids=["action", "apply"])

@@ -40,12 +40,10 @@ PATHS = [
     "/proc/self/environ",
     "/proc/self/root{outside}",
     "pipe",
-    "socket",
 ]
 PLANT = (
     "ln -s {outside} link.txt; ln -s link.txt chain.txt; ln -s loop.txt loop.txt; "
-    "ln -s $(dirname {outside}) folder; mkfifo pipe; truncate -s 1T sparse; "
-    "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"socket\")'"
+    "ln -s $(dirname {outside}) folder; mkfifo pipe; truncate -s 1T sparse"
 )
 REFUSED = {
     "workflow": write(".github/workflows/x.yml", "on: push\n"),
@@ -92,7 +90,7 @@ def ran(place: Path) -> Ran:
     paths_job = Job(
         "paths",
         [Reply(plant), Reply(*reads), Reply(*writes), Reply(Call("read", {"file_path": "sparse"})),
-         Reply(bash("rm -rf link.txt chain.txt loop.txt folder pipe socket sparse")),
+         Reply(bash("rm -rf link.txt chain.txt loop.txt folder pipe sparse")),
          Reply(Say("Nothing."))],
         "anthropic",
         bare,

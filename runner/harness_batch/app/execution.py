@@ -1,9 +1,10 @@
 """One run from its first event to its last: journal, database, sessions, stops."""
 
 import platform
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Self
 
 import trio
@@ -154,7 +155,7 @@ class Execution:
     async def _begun(self, log: SlicedLog, *, resumed: bool) -> tuple[Scheduler, tuple[Item, ...]]:
         """All that comes before the first session."""
         items = self.prepared.plan.items
-        containment = await self.look.containment(items, self.prepared.config.files)
+        containment = await self.look.containment(items, self._private_files())
         cut = self.prepared.cut
         lock = lock_of(cut.items, cut.shards) if cut else lock_of(items)
         write_text(self.folder.lock_file, self.mask(lock_text(lock)))
@@ -189,6 +190,13 @@ class Execution:
             running_low=budget.running_low,
         )
         return scheduler, reuse.again
+
+    def _private_files(self) -> Iterator[Path]:
+        """Configuration files, which may hold keys; those of a repository are no secret."""
+        tops = [repository.path for repository in self.prepared.repositories.values()]
+        for file in self.prepared.config.files:
+            if not any(file.resolve().is_relative_to(top) for top in tops):
+                yield file
 
     def _compose(self, log: SlicedLog, budget: Budget, sites: Sites, reuse: Reuse) -> Sessions:
         config = self.prepared.config

@@ -16,6 +16,8 @@ from harness_batch.workspace.publish import scratch
 from harness_batch.workspace.repository import Repository, discover, resolve_base
 
 _MOST_EVENT_BYTES: Final = 64 << 20
+NOTHING_RAN: Final = 2
+"""The exit code of a run that did not begin. What lies in its folder is then of somebody else."""
 
 
 @frozen(kw_only=True)
@@ -42,6 +44,8 @@ def job_of(environ: Mapping[str, str], cwd: Path) -> Job:
         args = tuple(shlex.split(environ.get("ACTION_ARGS", "")))
     except ValueError as error:
         raise UsageError(f"the input `args` cannot be split into words: {error}") from error
+    if any(word.partition("=")[0] == "--out" for word in args):
+        raise UsageError("the input `args` has --out: say it with the input `out`")
     summary = environ.get("GITHUB_STEP_SUMMARY", "")
     output = environ.get("GITHUB_OUTPUT", "")
     return Job(
@@ -79,7 +83,13 @@ def words_of(job: Job, trigger: Trigger, cwd: Path, aside: Path) -> list[str]:
     if (reason := refusal(trigger, checked_out, target_allowed=job.target_allowed)) is not None:
         raise UsageError(reason)
     recipes = job.recipes
-    if trigger.reviews and repository is not None:
+    if trigger.reviews:
+        if repository is None:
+            raise UsageError(
+                f"{cwd} is in no git repository, and what a pull request is trusted with comes "
+                "from its base commit: check out into the workspace itself, without `path`"
+            )
+        _refuse_brought(repository, job.out)
         recipes = _from_base(repository, trigger, recipes, cwd, aside)
     given = [word for param in job.params for word in ("-p", param)]
     summary = ["--summary", str(job.summary)] if job.summary else []
@@ -87,23 +97,44 @@ def words_of(job: Job, trigger: Trigger, cwd: Path, aside: Path) -> list[str]:
     return ["run", *recipes, *given, *out, *summary, *job.args]
 
 
+def environment_of(trigger: Trigger) -> dict[str, str]:
+    """What the runner leaves unsaid: events of reviews have no GITHUB_BASE_REF."""
+    return {"GITHUB_BASE_REF": trigger.base_ref} if trigger.reviews and trigger.base_ref else {}
+
+
 def say(job: Job, code: int) -> None:
     """The outputs of the step. Raises: OSError, when the runner's file cannot be written."""
     if job.output is None:
         return
-    result = _result(job.out / "result.json")
+    result = _result(job.out / "result.json") if code != NOTHING_RAN else None
     outputs = nothing_ran(code) if result is None else outputs_of(result, str(job.out))
     outputs["exit-code"] = str(code)
-    with job.output.open("a", encoding="utf-8") as file:
+    with job.output.open("a", encoding="utf-8", errors="replace") as file:
         file.write(as_file(outputs))
 
 
 def _result(path: Path) -> dict[str, Any] | None:
     try:
         result = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return result if isinstance(result, dict) else None
+
+
+def _refuse_brought(repository: Repository, out: Path) -> None:
+    """A change that brings the run's folder could bring a run, too, or a link to elsewhere.
+
+    Raises: UsageError.
+    """
+    place = Path(os.path.normpath(out))
+    if not place.is_relative_to(repository.path):
+        return
+    for path in (place, *place.parents):
+        if path.is_symlink():
+            raise UsageError(f"the input `out`: {path} is a link; name another folder")
+    inside = place.relative_to(repository.path).as_posix()
+    if inside == "." or repository.git().now("ls-tree", "--name-only", "-z", "HEAD", "--", inside):
+        raise UsageError(f"the input `out`: the pull request has {inside}; name another folder")
 
 
 def _lines(text: str) -> tuple[str, ...]:
@@ -138,7 +169,10 @@ def _from_base(
     folders = {str(path.parent) for path in inside if path is not None}
     aside.mkdir(parents=True, exist_ok=True)
     with scratch(repository, found) as git:
-        evolve(git, work_tree=aside).now("checkout", "--quiet", found, "--", *sorted(folders))
+        literal = {**git.env, "GIT_LITERAL_PATHSPECS": "1"}
+        evolve(git, work_tree=aside, env=literal).now(
+            "checkout", "--quiet", found, "--", *sorted(folders)
+        )
     return tuple(
         word if path is None else _at_base(aside, path, found)
         for word, path in zip(recipes, inside, strict=True)

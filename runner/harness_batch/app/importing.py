@@ -22,8 +22,9 @@ from harness_batch.records import ModelCall
 from harness_batch.sandbox.environment import secret_values
 from harness_batch.store.database import Database
 from harness_batch.store.history import merge
-from harness_batch.store.masking import MASKED, Mask, mapped
+from harness_batch.store.masking import Mask, mapped
 from harness_batch.store.rows import Rows
+from harness_batch.store.spellings import MASKED
 from harness_batch.transcripts.as_events import Family, families, run_events
 from harness_batch.transcripts.door import read_transcripts
 from harness_batch.transcripts.record import Called, Transcript

@@ -4,7 +4,7 @@ The same shards give the same events, to the byte: what has no time or id of its
 is made of theirs.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
@@ -15,6 +15,7 @@ from attrs import Factory, define, evolve, frozen
 from ulid import ULID
 
 from harness_batch.app.last_words import KILLED, close_attempts, close_children, close_sessions
+from harness_batch.app.lock_file import LockedItem
 from harness_batch.app.parts import Part, Parts
 from harness_batch.app.resume import Earlier
 from harness_batch.batch.exit_code import exit_code
@@ -27,7 +28,6 @@ from harness_batch.events import (
     SessionCreated,
     SessionUpdated,
 )
-from harness_batch.messages import JsonObject
 from harness_batch.records import Run, Session
 from harness_batch.store.replay import read_events
 
@@ -171,10 +171,10 @@ def _ends(part: Part, run_id: str) -> Iterator[_Said]:
 def troubles(found: Parts) -> Iterator[str]:
     """What is missing, dead, empty or there twice, in words."""
     yield from found.notices
-    shards = found.parts[0].lock.get("shards") or []
+    shards = found.lock.shards if found.lock else ()
     total = found.parts[0].run.shard_total
     for index in found.missing:
-        keys = shards[index - 1] if index <= len(shards) else []
+        keys = shards[index - 1] if index <= len(shards) else ()
         yield f"shard {index}/{total} never began{_named(keys)}"
     for part in found.dead:
         yield f"{part.name} died: its journal has no end"
@@ -183,40 +183,36 @@ def troubles(found: Parts) -> Iterator[str]:
             yield f"{part.name} is empty: it had no item to run"
 
 
-def _named(keys: list[str]) -> str:
+def _named(keys: Sequence[str]) -> str:
     if not keys:
         return ""
     more = f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else ""
-    return f"; its items: {', '.join(map(str, keys[:SHOWN]))}{more}"
+    return f"; its items: {', '.join(keys[:SHOWN])}{more}"
 
 
-def _lost(found: Parts, created: set[str]) -> Iterator[JsonObject]:
+def _lost(found: Parts, created: set[str]) -> Iterator[LockedItem]:
     """Items of the whole plan that no shard got to. Only shards know of a whole plan."""
-    if not found.parts[0].run.shard_total:
-        return
-    lock = next((part.lock for part in found.parts if part.lock), {})
-    for item in lock.get("items", ()):
-        if str(item["key"]) not in created:
-            yield item
+    if found.lock is not None and found.parts[0].run.shard_total:
+        yield from (item for item in found.lock.items if item.key not in created)
 
 
-def _never_run(item: JsonObject, run_id: str, at: str) -> Iterator[_Said]:
+def _never_run(item: LockedItem, run_id: str, at: str) -> Iterator[_Said]:
     """A test case for an item whose machine never came to it: not passed, and not left out."""
     session = Session(
-        session_id=f"ses_{_ulid(at, run_id, str(item['key']))}",
+        session_id=f"ses_{_ulid(at, run_id, item.key)}",
         run_id=run_id,
-        item_key=str(item["key"]),
-        item_digest=str(item["digest"]),
-        recipe=str(item["name"]),
-        agent=str(item["agent"]),
-        model=str(item["models"][0]),
-        params=item["params"],
-        matrix=item["matrix"],
-        repo=item["repo"],
-        ref=item["ref"],
-        base_sha=item["base_sha"],
-        recipe_file=item["recipe"],
-        folder=item["folder"],
+        item_key=item.key,
+        item_digest=item.digest,
+        recipe=item.name,
+        agent=item.agent,
+        model=item.model,
+        params=item.params,
+        matrix=item.matrix,
+        repo=item.repo,
+        ref=item.ref,
+        base_sha=item.base_sha,
+        recipe_file=item.recipe,
+        folder=item.folder,
         started_at=at,
     )
     yield _Said(session.session_id, at, SessionCreated(session))

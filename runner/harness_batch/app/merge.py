@@ -3,6 +3,7 @@
 The inputs are only read. A merge that is made again, with the same inputs, gives the same files.
 """
 
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from harness_batch_reports.records import BatchReport
 
 _CHUNK_EVENTS = 1_000
+_DEEPEST = 8
+"""Folders below an item's: attempts, children and their outputs need five."""
 
 
 @frozen(kw_only=True)
@@ -52,7 +55,8 @@ def merge_runs(out: Path, places: Sequence[Path], history: Path, copies: Copies)
     with folder.claimed():
         folder.mark_started()
         _copy_items(found.parts, folder)
-        _write_lock(found.parts, folder)
+        if found.lock is not None:
+            write_bytes(folder.lock_file, found.lock.data)
         _write_journal(found, folder)
         folder.database.unlink(missing_ok=True)
         report = reported(folder)
@@ -79,32 +83,30 @@ def _refuse_other(folder: RunFolder, run_id: str) -> None:
 
 
 def _copy_items(parts: Sequence[Part], folder: RunFolder) -> None:
-    """Patches, answers, transcripts and outputs of all shards. Links are left out."""
+    """Patches, answers, transcripts and outputs of the sessions of each shard."""
     for part in parts:
-        source = part.folder.path / "items"
-        if not source.is_dir():
-            continue
-        try:
-            shutil.copytree(
-                source,
-                folder.path / "items",
-                symlinks=True,
-                ignore=_links,
-                dirs_exist_ok=True,
-            )
-        except (OSError, shutil.Error) as error:
-            raise StorageError(f"cannot copy {source}: {error}") from error
+        mine = {session.folder for session in part.known.sessions.values() if session.folder}
+        for name in sorted(mine):
+            source = part.folder.path / "items" / name
+            if not (source.parent.is_symlink() or source.is_symlink()) and source.is_dir():
+                try:
+                    _copy_plain(source, folder.path / "items" / name, _DEEPEST)
+                except OSError as error:
+                    raise StorageError(f"cannot copy {source}: {error}") from error
 
 
-def _links(place: str, names: list[str]) -> set[str]:
-    return {name for name in names if Path(place, name).is_symlink()}
-
-
-def _write_lock(parts: Sequence[Part], folder: RunFolder) -> None:
-    for part in parts:
-        if part.lock:
-            write_bytes(folder.lock_file, part.folder.lock_file.read_bytes())
-            return
+def _copy_plain(source: Path, target: Path, deep: int) -> None:
+    """Plain files and folders; a link, a pipe or a device of another machine stays there."""
+    target.mkdir(parents=True, exist_ok=True)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            place = target / entry.name
+            if entry.is_file(follow_symlinks=False):
+                if place.is_symlink():
+                    place.unlink()
+                shutil.copyfile(entry.path, place, follow_symlinks=False)
+            elif entry.is_dir(follow_symlinks=False) and deep:
+                _copy_plain(Path(entry.path), place, deep - 1)
 
 
 def _write_journal(found: Parts, folder: RunFolder) -> None:
@@ -116,3 +118,4 @@ def _write_journal(found: Parts, folder: RunFolder) -> None:
                 write_all(descriptor, b"".join(lines))
                 lines = []
         write_all(descriptor, b"".join(lines))
+        os.fsync(descriptor)

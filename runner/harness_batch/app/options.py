@@ -44,6 +44,8 @@ class Inputs:
     rules: tuple[tuple[str, str], ...] = ()
     """`--allow` and `--deny` in the order they were given."""
     only: tuple[str, ...] = ()
+    db: Path | None = None
+    """The history that a matrix may ask, when it is not the usual one."""
     config: Path | None = None
     trust_repo: bool = False
     repo_config: bool = True

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from harness_batch.app.child_faults import child_faults
 from harness_batch.app.options import Inputs
+from harness_batch.app.places import history_of
 from harness_batch.app.preflight import preflight
 from harness_batch.app.repository_files import GitFiles
 from harness_batch.app.reviewed import recipe_to_open
@@ -65,7 +66,7 @@ def prepare(inputs: Inputs, config: Config) -> Prepared:
         repos=lambda source: bases[source.file],
         cli=cli,
         default_rules=DEFAULT_RULES,
-        files=GitFiles(repositories),
+        files=GitFiles(repositories, history_of(inputs.db, inputs.cwd)),
         models=Catalog(),
     )
     chooser = Chooser(config=config, agents={}, cli=cli, known=Catalog())

@@ -2,7 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from harness_batch.app.history_rows import rows_of_history
+from harness_batch.messages import JsonObject
 from harness_batch.plan.inputs import RepoBase
 from harness_batch.workspace.repository import Repository, resolve_base
 
@@ -10,8 +13,9 @@ from harness_batch.workspace.repository import Repository, resolve_base
 class GitFiles:
     """Reads trees, never the checkout: an item must not depend on uncommitted files."""
 
-    def __init__(self, repositories: Mapping[str, Repository]) -> None:
+    def __init__(self, repositories: Mapping[str, Repository], history: Path) -> None:
         self._repositories = repositories
+        self._history = history
 
     def paths(self, base: RepoBase, under: str) -> Sequence[str]:
         """Files at the base below the folder `under` (empty: all). Raises: GitError."""
@@ -32,6 +36,10 @@ class GitFiles:
             other, base.base_sha,
         )  # fmt: skip
         return _names(changed)
+
+    def asked(self, sql: str, most: int) -> Sequence[JsonObject]:
+        """What the history answers. Raises: UsageError, StorageError."""
+        return rows_of_history(self._history, sql, most)
 
 
 def _names(listed: bytes) -> list[str]:

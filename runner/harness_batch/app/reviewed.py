@@ -105,6 +105,36 @@ def configuration_folder(sources: ConfigSources) -> Path:
     return twin
 
 
+def configuration_file(sources: ConfigSources) -> Path | None:
+    """The file of `--config`; when it is one of the repository, its version of the base.
+
+    A workflow names it, but the change wrote it: it could send the keys to a provider of its own.
+
+    Raises: UsageError when the base does not have it; GitError.
+    """
+    ref = None if sources.trust_repo else review_base(sources.environ)
+    repository = _around(sources.cwd) if ref is not None else None
+    named = sources.explicit
+    if named is None or ref is None or repository is None:
+        return named
+    # Where it stands and where it leads: a link of the change is the change's as well.
+    standing = Path(os.path.normpath(sources.cwd.resolve() / named))
+    leading = standing.resolve()
+    if not any(path.is_relative_to(repository.path) for path in (standing, leading)):
+        return named
+    told = f"--config {named}: in a job of a pull request it is taken from {ref}, and"
+    if not standing.is_relative_to(repository.path):
+        raise UsageError(f"{told} this is a link into the checkout: name the file itself")
+    try:
+        base = _base(repository, ref)
+        found = base.check_out(standing) and base.file(standing).is_file()
+    except GitError as error:
+        raise UsageError(f"{told} {error}; fetch it before (fetch-depth: 0)") from error
+    if not found:
+        raise UsageError(f"{told} it has no such file; name one outside of the checkout")
+    return base.file(standing)
+
+
 def _around(folder: Path) -> Repository | None:
     try:
         found = discover(folder)

@@ -45,7 +45,8 @@ class Ending:
     inputs: Inputs
     options: RunOptions
     folder: RunFolder
-    history: Path
+    history: Path | None
+    """None: the run stays out of any."""
 
     def report(self, code: int, *, wait_seconds: float = HISTORY_WAIT_S) -> Finished:
         """Database, history, reports. Blocks. Raises: StorageError."""
@@ -62,7 +63,9 @@ class Ending:
 
         options, cwd = self.options, self.inputs.cwd
         report = write_transcripts(self.folder, reported(self.folder))
-        trouble = into_history(self.folder, self.history, wait_seconds=wait_seconds)
+        trouble = None
+        if self.history is not None:
+            trouble = into_history(self.folder, self.history, wait_seconds=wait_seconds)
         copies = Copies(
             dialect=options.dialect,
             junit=_at(cwd, options.junit),
@@ -88,7 +91,7 @@ async def execute(
     *,
     look: Look,
     folder: RunFolder,
-    history: Path,
+    history: Path | None,
     mask: Mask,
     watch: Watch,
     followers: Sequence[Follower] = (),

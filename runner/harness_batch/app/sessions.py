@@ -11,6 +11,7 @@ from harness_batch.app.admissions import Admissions
 from harness_batch.app.attempts import Models, cleared_up, next_attempt, refused
 from harness_batch.app.child_sessions import ChildRuns
 from harness_batch.app.prices import prices_of
+from harness_batch.app.replays import Replays
 from harness_batch.app.resume import ended_as
 from harness_batch.config.record import Config
 from harness_batch.engine.attempt import AttemptRun
@@ -32,6 +33,7 @@ from harness_batch.models.protocol import Model
 from harness_batch.models.table import connect
 from harness_batch.permissions.judge import Policy
 from harness_batch.plan.child_items import ChildItems
+from harness_batch.plan.choice import FREE
 from harness_batch.plan.item import Item
 from harness_batch.records import Attempt, Session
 from harness_batch.store.disk import write_bytes
@@ -68,6 +70,7 @@ class Sessions:
     keyring: Keyring
     earlier: Mapping[str, Session] = Factory(dict)
     """Sessions of a resumed run that go on as a new attempt, by item key."""
+    _replays: Replays = Factory(Replays)
 
     async def run_one(self, item: Item, stop: StopSignal) -> Session:
         """The session, ended. Raises: StorageError."""
@@ -142,6 +145,8 @@ class Sessions:
 
     def _connected(self, item: Item) -> Models:
         """Raises: UserError."""
+        if self.config.providers[item.models[0].provider].type == "replay":
+            return self._replays.main(item)
         main, *fallbacks = map(self._connect, item.models)
         small = item.small_model
         own = small is None or small == item.models[0]
@@ -149,14 +154,18 @@ class Sessions:
             main, main if own or small is None else self._connect(small), tuple(fallbacks)
         )
 
+    def _child_connected(self, item: Item) -> Models:
+        """Raises: UserError."""
+        return self._replays.child(item) or self._connected(item)
+
     def _connect(self, ref: ModelRef) -> Model:
         settings = with_known(self.config.providers[ref.provider], ref.model)
         return connect(ref, settings, self.keyring)
 
     def _shown(self, model: ModelRef) -> str:
-        # A scripted model is a file; its folder is this machine's business.
-        scripted = self.config.providers[model.provider].type == "scripted"
-        return f"{model.provider}/{Path(model.model).name}" if scripted else str(model)
+        # A scripted or recorded model is a file; its folder is this machine's business.
+        is_file = self.config.providers[model.provider].type in FREE
+        return f"{model.provider}/{Path(model.model).name}" if is_file else str(model)
 
     def _session_run(
         self,
@@ -212,7 +221,7 @@ class Sessions:
             notes=self.notes,
             date=self.date,
             platform=self.platform,
-            connected=self._connected,
+            connected=self._child_connected,
             shown=self._shown,
             tools=_tools,
             write=self._write,

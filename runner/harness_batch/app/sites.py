@@ -65,7 +65,7 @@ class JudgedWorkspace:
 
     async def reset(self) -> None:
         """Back to the base. Raises: GitError."""
-        for text in await reset(self.workspace):
+        for text in await reset(self.workspace, self.launcher):
             self.notice(text)
 
 

@@ -25,6 +25,9 @@ expect: {patch: required, max_files: 3}
 """
 
 
+SAMPLE_DATE = "2026-01-01T00:00:00 +0000"
+"""Always the same, so that the commit is too: recordings name the commit they start from."""
+
 WORKFLOW = """\
 # Runs {recipe} at night and on a button. Every input and output: docs/action.md of harness-batch.
 name: agents
@@ -78,7 +81,11 @@ def make_sample(target: Path) -> None:
         with Repo.init(target, initial_branch="main") as repository:
             repository.git.add(all=True)
             repository.index.commit(
-                "A small project with a failing test", author=author, committer=author
+                "A small project with a failing test",
+                author=author,
+                committer=author,
+                author_date=SAMPLE_DATE,
+                commit_date=SAMPLE_DATE,
             )
     except GitCommandError as error:
         raise GitError(f"cannot make the sample repository {target}: {error}") from error

@@ -15,7 +15,7 @@ from harness_batch.cli.streams import tell
 from harness_batch.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness_batch.app.proposals import Wishes
+    from harness_batch.app.proposals import Publisher, Wishes
     from harness_batch.store.folder import RunFolder
     from harness_batch_reports.records import BatchReport
 
@@ -33,20 +33,29 @@ def run(ctx: click.Context) -> None:
     The inputs come by the variables that `action.yml` sets. In a pull request recipes are taken
     from its base commit.
     """
-    from harness_batch.app.github_job import job_of, read_trigger, say, words_of
+    from harness_batch.app.github_job import (
+        NOTHING_RAN,
+        environment_of,
+        job_of,
+        read_trigger,
+        say,
+        words_of,
+    )
     from harness_batch.cli.main import call
 
     cwd = Path.cwd()
     job = job_of(os.environ, cwd)
-    code = 2
+    code = NOTHING_RAN
     try:
         with tempfile.TemporaryDirectory(prefix="harness-batch-base-") as aside:
-            words = words_of(job, read_trigger(os.environ), cwd, Path(aside))
+            trigger = read_trigger(os.environ)
+            words = words_of(job, trigger, cwd, Path(aside))
+            os.environ.update(environment_of(trigger))
             with _commands_stopped():
                 code = call(words)
     finally:
         say(job, code)
-    if os.environ.get("ACTION_ANNOTATIONS") != "false":
+    if code != NOTHING_RAN and os.environ.get("ACTION_ANNOTATIONS") != "false":
         _annotate(job.out)
     ctx.exit(code)
 
@@ -90,6 +99,17 @@ def comment(run_folder: Path) -> None:
     help="What the pull requests are against.  [default: the default branch]",
 )
 @click.option(
+    "--repository",
+    metavar="OWNER/NAME",
+    help="Where the pull requests are opened.  [default: the job's repository]",
+)
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="GLOB",
+    help="Only items whose key matches; repeatable.",
+)
+@click.option(
     "--branch-prefix",
     default="harness-batch/",
     show_default=True,
@@ -120,30 +140,45 @@ def propose(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401  # cl
     """
     import trio
 
-    from harness_batch.app.github_job import read_trigger
-    from harness_batch.app.proposals import Publisher, remote_of
-    from harness_batch.github.api import Api
-    from harness_batch.workspace.repository import discover
     from harness_batch_reports.hostile import one_line
 
-    against = values["base"] or read_trigger(os.environ).default_branch
-    if against is None:
-        raise UsageError("the event names no default branch; say --base BRANCH")
-    folder, report = _reported(values["run_folder"])
-    publisher = Publisher(
-        folder=folder,
-        report=report,
-        repository=discover(values["repo"].absolute()),
-        remote=remote_of(os.environ),
-        api=Api.of(os.environ),
-        wishes=_wishes(against, values),
-    )
-    proposed = trio.run(publisher.all)
-    for one in proposed:
-        click.echo(one_line(f"{one.state} {one.item_key}: {one.words}", 500))
-    if not proposed:
+    publisher = _publisher(values)
+    states: list[str] = []
+
+    async def tell_each() -> None:
+        async for one in publisher.each():
+            click.echo(one_line(f"{one.state} {one.item_key}: {one.words}", 500))
+            states.append(one.state)
+
+    trio.run(tell_each)
+    if not states:
         click.echo("nothing to propose: no session passed with a patch")
-    ctx.exit(1 if any(one.state == "refused" for one in proposed) else 0)
+    ctx.exit(1 if "refused" in states else 0)
+
+
+def _publisher(values: dict[str, Any]) -> "Publisher":
+    from harness_batch.app.github_job import read_trigger
+    from harness_batch.app.proposals import Publisher, alone, remote_of
+    from harness_batch.github.api import Api
+    from harness_batch.github.pulls import default_branch
+    from harness_batch.plan.select import select_keys
+    from harness_batch.workspace.repository import discover
+
+    environ = dict(os.environ)
+    if values["repository"]:
+        environ["GITHUB_REPOSITORY"] = values["repository"]
+    api = Api.of(environ)
+    event = None if values["repository"] else read_trigger(environ).default_branch
+    folder, report = _reported(values["run_folder"])
+    wanted = select_keys([one.item_key for one in report.sessions], values["only"])
+    return Publisher(
+        folder=folder,
+        report=alone(report, [one for one in report.sessions if one.item_key in wanted]),
+        repository=discover(values["repo"].absolute()),
+        remote=remote_of(environ),
+        api=api,
+        wishes=_wishes(values["base"] or event or default_branch(api), values),
+    )
 
 
 def _wishes(base: str, values: dict[str, Any]) -> "Wishes":

@@ -1,6 +1,7 @@
 """The entry point: finds the command, maps errors to exit codes. Imports click, nothing heavy."""
 
 import gc
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -27,6 +28,7 @@ COMMANDS = {
     "import": "bring transcripts of other agents into the history",
     "permissions": "tell which rules decided what, suggest rules, try others, explain one call",
     "schema": "print the JSON Schema of recipe, config, agent or result",
+    "replay": "run a recorded session again without a model; tell what differs",
     "apply": "apply a session's patch to a checkout",
     "auth": "store, show and remove the credentials of providers",
     "github": "run, comment and propose in jobs of GitHub Actions",
@@ -90,6 +92,10 @@ def entry() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with the contract's code."""
+    if os.getpid() == 1:
+        from harness_batch.cli.first_process import stand_by
+
+        stand_by()
     gc.disable()  # imports make a lot that stays; `running` turns it on again for what lasts
     outlet = open_streams()
     sys.exit(code_of(outlet, call()))

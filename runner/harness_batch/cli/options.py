@@ -181,10 +181,15 @@ def inputs_of(values: Mapping[str, Any], rules: Rules) -> Inputs:
         ref=values["ref"],
         rules=rules,
         only=values["only"],
+        db=values.get("db") or _path_of(os.environ.get(environment_name("--db"))),
         config=values["config"],
         trust_repo=values["trust_repo"],
         repo_config=values["repo_config"],
     )
+
+
+def _path_of(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def limits_of(texts: tuple[str, ...]) -> Limits:

@@ -40,6 +40,7 @@ def built_in(environ: Mapping[str, str]) -> Tree:
             environ, "openai-responses", "OPENAI", "https://api.openai.com/v1"
         ),
         "scripted": {"type": "scripted"},
+        "replay": {"type": "replay"},
     }
 
 

@@ -166,7 +166,7 @@ class ToolRunner:
             # A schema that is not of an object is wrapped for the wire; the answer is not.
             answer = result.metadata.get("final_output", valid)
             self.final_output = json.dumps(answer, ensure_ascii=False)
-        return evolve(result, output=output, metadata=result.metadata | {"output_bytes": size})
+        return evolve(result, output=output, metadata={"output_bytes": size} | result.metadata)
 
     def _checked(
         self, taken: Taken, arguments: JsonObject | str, *, tools_off: bool

@@ -4,9 +4,12 @@ Source: docs.github.com/rest, version 2022-11-28. The token is sent to the API's
 redirects are not followed.
 """
 
+import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 import truststore
@@ -15,6 +18,11 @@ from attrs import field, frozen
 from harness_batch.errors import CodeHostError, UsageError
 
 SECONDS: Final = 30.0
+"""Without a word from the server."""
+MOST_SECONDS: Final = 120.0
+"""Of one call, however slowly the answer trickles in."""
+MOST_BYTES: Final = 32 << 20
+"""Of one answer."""
 TRIES: Final = 3
 """Of a call that a busy server answered with 502, 503 or 504."""
 _BUSY: Final = (502, 503, 504)
@@ -36,8 +44,10 @@ class Api:
         for name in ("GITHUB_TOKEN", "GITHUB_REPOSITORY"):
             if not environ.get(name):
                 raise UsageError(f"{name} is not set; this command runs in a job of GitHub Actions")
+        url = environ.get("GITHUB_API_URL") or "https://api.github.com"
+        refuse_open("GITHUB_API_URL", url)
         client = httpx.Client(
-            base_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+            base_url=url,
             headers={
                 "Accept": "application/vnd.github+json",
                 "Authorization": f"Bearer {environ['GITHUB_TOKEN']}",
@@ -69,20 +79,49 @@ class Api:
 
     def _call(self, method: str, path: str, **request: Any) -> Any:  # noqa: ANN401 - httpx's own
         url = f"/repos/{self.repository}{path}"
+        call = f"{method} {url}"
         for tried in range(1, TRIES + 1):
             try:
-                answer = self.client.request(method, url, **request)
-            except httpx.HTTPError as error:
-                raise CodeHostError(f"GitHub: {method} {url}: {_cause(error)}") from error
+                with self.client.stream(method, url, **request) as answer:
+                    body = _bounded(call, answer)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise CodeHostError(f"GitHub: {call}: {_cause(error)}") from error
             if answer.status_code not in _BUSY or method == "POST" or tried == TRIES:
                 break
-        return _json(f"{method} {url}", answer)
+        return _json(call, answer, body)
 
 
-def _json(call: str, answer: httpx.Response) -> Any:  # noqa: ANN401 - foreign JSON
+def refuse_open(name: str, url: str, *also: str) -> None:
+    """Raises: UsageError for a URL to which a token would travel unencrypted, or none at all.
+
+    `also`: further schemes that are fine.
+    """
     try:
-        said = answer.json() if answer.content else None
-    except ValueError as error:
+        parts = urlsplit(url)
+        here = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    except ValueError:
+        raise UsageError(f"{name}={url!r} is no URL") from None
+    if parts.scheme not in ("https", *also) and not (parts.scheme == "http" and here):
+        raise UsageError(f"{name}={url!r}: the token is sent to https:// only")
+
+
+def _bounded(call: str, answer: httpx.Response) -> bytes:
+    """The body. Raises: CodeHostError when it takes too much room or time."""
+    deadline = time.monotonic() + MOST_SECONDS
+    body = bytearray()
+    for chunk in answer.iter_bytes():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise CodeHostError(f"GitHub: {call}: the answer has more than {MOST_BYTES} bytes")
+        if time.monotonic() > deadline:
+            raise CodeHostError(f"GitHub: {call}: no whole answer within {MOST_SECONDS:.0f} s")
+    return bytes(body)
+
+
+def _json(call: str, answer: httpx.Response, body: bytes) -> Any:  # noqa: ANN401 - foreign JSON
+    try:
+        said = json.loads(body) if body else None
+    except (ValueError, RecursionError) as error:
         raise CodeHostError(f"GitHub: {call}: {answer.status_code}, and no JSON") from error
     if not answer.is_success:
         message = said.get("message") if isinstance(said, dict) else None

@@ -1,10 +1,12 @@
 """One comment on a pull request for each recipe, written anew by every run instead of one more."""
 
+from hashlib import blake2b
 from typing import Any, Final
 
 from harness_batch.github.api import Api
 
 MARK: Final = "<!-- harness-batch: {} -->"
+_LONGEST_NAME: Final = 100
 
 
 def stick(api: Api, number: int, name: str, text: str) -> str:
@@ -30,8 +32,12 @@ def _is_ours(comment: object, mark: str) -> bool:
 
 
 def _inert(name: str) -> str:
-    """A recipe's name cannot end the HTML comment."""
-    return "".join(c if c.isalnum() or c in "._=,@/" else "_" for c in name)[:200]
+    """A recipe's name cannot end the HTML comment, and no two names are one."""
+    plain = "".join(c if c.isalnum() or c in "._=,@/-" else "_" for c in name)[:_LONGEST_NAME]
+    if plain == name and "--" not in name:
+        return name
+    digest = blake2b(name.encode(errors="surrogatepass"), digest_size=4).hexdigest()
+    return f"{plain.replace('--', '__')} {digest}"
 
 
 def _url(said: Any) -> str:  # noqa: ANN401 - foreign JSON

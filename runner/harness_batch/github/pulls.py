@@ -46,6 +46,15 @@ def propose(api: Api, proposal: Proposal) -> Pull:
     return Pull(number, _url(made), created=True)
 
 
+def default_branch(api: Api) -> str:
+    """What pull requests of the repository are against unless told. Raises: CodeHostError."""
+    said = api.get("")
+    branch = said.get("default_branch") if isinstance(said, dict) else None
+    if not isinstance(branch, str):
+        raise CodeHostError(f"GitHub does not say which branch of {api.repository} is the default")
+    return branch
+
+
 def _number(said: Any) -> int:  # noqa: ANN401 - foreign JSON
     number = said.get("number") if isinstance(said, dict) else None
     if not isinstance(number, int):

@@ -10,7 +10,13 @@ from typing import Any, Final
 
 from attrs import frozen
 
-REVIEWS: Final = ("pull_request", "pull_request_target")
+REVIEWS: Final = (
+    *("pull_request", "pull_request_target"),
+    *("pull_request_review", "pull_request_review_comment"),
+)
+"""Events of a change that somebody proposes."""
+_WITH_SECRETS: Final = ("pull_request_target", "workflow_run", "issue_comment")
+"""Events that anybody can cause, and whose jobs have the secrets all the same."""
 _SHA = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
@@ -26,8 +32,12 @@ class Trigger:
     """Of the pull request."""
     base_sha: str | None = None
     """What the pull request is against."""
+    base_ref: str | None = None
+    """The branch of that."""
     head_sha: str | None = None
     default_branch: str | None = None
+    job_sha: str | None = None
+    """GITHUB_SHA: what a checkout gives that does not say otherwise."""
 
     @property
     def reviews(self) -> bool:
@@ -42,28 +52,32 @@ def trigger_of(environ: Mapping[str, str], event: object) -> Trigger:
     return Trigger(
         event=environ.get("GITHUB_EVENT_NAME", ""),
         repository=environ.get("GITHUB_REPOSITORY"),
-        number=number if isinstance(number, int) and number > 0 else None,
+        number=number if type(number) is int and number > 0 else None,
         base_sha=_sha(_at(pull, "base", "sha")),
+        base_ref=_text(_at(pull, "base", "ref")),
         head_sha=_sha(_at(pull, "head", "sha")),
         default_branch=_text(_at(event, "repository", "default_branch")),
+        job_sha=_sha(environ.get("GITHUB_SHA")),
     )
 
 
 def refusal(trigger: Trigger, checked_out: str | None, *, target_allowed: bool) -> str | None:
     """Why a job must not run agents on this checkout; None when it may.
 
-    `checked_out` is the commit of the work tree. A `pull_request_target` job holds the secrets of
-    the repository: with the head checked out, the pull request's own tests and scripts get them.
+    `checked_out` is the commit of the work tree. Some jobs hold the secrets of the repository
+    though a stranger started them: with a pull request's head checked out, its own tests and
+    scripts get them.
     """
-    if trigger.event != "pull_request_target" or target_allowed:
+    if trigger.event not in _WITH_SECRETS or target_allowed:
         return None
-    if checked_out is None or checked_out != trigger.base_sha:
-        return (
-            "pull_request_target runs with the repository's secrets, and the checkout is not the "
-            f"base commit {trigger.base_sha or '(unknown)'} but {checked_out or 'unknown'}: use "
-            "pull_request, or check the base out; allow-pull-request-target says that you know"
-        )
-    return None
+    own = trigger.base_sha if trigger.event == "pull_request_target" else trigger.job_sha
+    if checked_out is not None and checked_out in (own, trigger.job_sha):
+        return None
+    return (
+        f"{trigger.event} runs with the repository's secrets, and the checkout is not the "
+        f"base commit {own or '(unknown)'} but {checked_out or 'unknown'}: use "
+        "pull_request, or check the base out; allow-pull-request-target says that you know"
+    )
 
 
 def _at(value: object, *keys: str) -> Any:  # noqa: ANN401 - a field of foreign JSON, checked by the caller

@@ -11,6 +11,7 @@ from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import AuthFailed, Unsupported, UsageError
 from harness_batch.messages import ModelRef
 from harness_batch.models.keys import Credential, missing_key
+from harness_batch.models.recording_file import read_recording
 from harness_batch.models.script_file import read_script
 
 HOMES: Mapping[str, str] = {
@@ -19,13 +20,13 @@ HOMES: Mapping[str, str] = {
     "openai-responses": "https://api.openai.com/v1",
 }
 """The vendor's own base URL of each wire format: `home` of the `Wire`."""
-KNOWN = (*HOMES, "copilot", "scripted")
+KNOWN = (*HOMES, "copilot", "scripted", "replay")
 """Types that can be connected to: the keys of `table.TABLE`."""
 
 
 def require_runnable(ref: ModelRef, settings: ProviderSettings) -> None:
     """Raises: Unsupported for a type that this version does not speak; FaultyInput for a faulty
-    script; UsageError for an `auth.json` that would be asked and cannot be trusted.
+    script or recording; UsageError for an `auth.json` that would be asked and cannot be trusted.
     """
     if settings.type not in KNOWN:
         known = ", ".join(KNOWN)
@@ -33,6 +34,8 @@ def require_runnable(ref: ModelRef, settings: ProviderSettings) -> None:
         raise Unsupported(f"{told}; there are {known}")
     if settings.type == "scripted":
         read_script(Path(ref.model))
+    if settings.type == "replay":
+        read_recording(Path(ref.model))
     if settings.key_origin.trouble is not None:
         raise UsageError(settings.key_origin.trouble)
 

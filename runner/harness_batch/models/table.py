@@ -1,6 +1,9 @@
 """The providers that can be named in a configuration, and which connection serves each."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from attrs import evolve
 
 from harness_batch.config.record import ProviderSettings
 from harness_batch.messages import ModelRef
@@ -10,6 +13,8 @@ from harness_batch.models.hosted import HostedModel, Wire
 from harness_batch.models.keys import Credential
 from harness_batch.models.protocol import Model
 from harness_batch.models.readiness import require_runnable
+from harness_batch.models.recording_file import read_recording
+from harness_batch.models.replayed import Played, ReplayedModel
 from harness_batch.models.scripted import ScriptedModel
 
 Connect = Callable[[ModelRef, ProviderSettings, Keyring], Model]
@@ -34,12 +39,20 @@ def by_login(ref: ModelRef, settings: ProviderSettings, keyring: Keyring) -> Hos
     return HostedModel(ref, settings, copilot.WIRE, access)
 
 
+def replayed(ref: ModelRef) -> ReplayedModel:
+    """A recording played by itself: of a session with its children it is the session's own part."""
+    played = Played(read_recording(Path(ref.model)))
+    reel = played.main()
+    return ReplayedModel(evolve(ref, model=Path(ref.model).name), reel, played.info(reel.session))
+
+
 TABLE: Mapping[str, Connect] = {
     "anthropic": by_key(anthropic.WIRE),
     "openai-chat": by_key(openai_chat.WIRE),
     "openai-responses": by_key(openai_responses.WIRE),
     "copilot": by_login,
     "scripted": lambda ref, settings, _keyring: ScriptedModel(ref, settings),
+    "replay": lambda ref, _settings, _keyring: replayed(ref),
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from harness_batch.permissions.secret_homes import IN_CONFIG, IN_HOME
 from harness_batch.rules import Rule
 
 SECRET_FILES = (
@@ -54,9 +55,8 @@ SECRET_FILES = (
 """Denied for `read` whatever their case; only a rule whose pattern names them reopens them."""
 
 SECRET_HOMES = (
-    *(".ssh", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/harness-batch"),
-    *(".docker", ".kube", ".gnupg", ".password-store", ".netrc", ".npmrc", ".pypirc"),
-    *(".git-credentials", ".config/git/credentials", ".cargo/credentials.toml"),
+    *IN_HOME,
+    *(f".config/{name}" for name in IN_CONFIG),
     *("_runner_file_commands", "docker.sock"),
 )
 """Below a home: where people and programs keep what signs them in. A rule that opens the outside

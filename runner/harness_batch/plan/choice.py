@@ -83,7 +83,7 @@ class Chooser:
         return ((self.config.model,) if self.config.model else ()), " (from the configuration)"
 
     def ref(self, text: str, recipe: Recipe) -> ModelRef | Wrong:
-        """One model's name; a scripted one's file is made absolute from the recipe's folder."""
+        """One model's name; that of a file is made absolute from the recipe's folder."""
         try:
             ref = ModelRef.parse(text)
         except ValueError:
@@ -93,7 +93,7 @@ class Chooser:
             close = nearest(ref.provider, self.config.providers)
             told = f"unknown provider `{ref.provider}` of model `{text}`{close}"
             return Wrong(f"{told} (configured: {self._known()})", "model")
-        if provider.type == "scripted":
+        if provider.type in FREE:
             file = Path(recipe.file.parent, ref.model)
             if not file.is_file():
                 return Wrong(f"model `{text}`: there is no file {file}", "model")
@@ -189,7 +189,7 @@ def _wrong_options(chooser: Chooser, cli: Overrides) -> Iterator[str]:
         yield f"--agent: {found.message}"
     provider = (cli.model or "").partition("/")[0]
     known = chooser.config.providers.get(provider)
-    if cli.model and (known is None or known.type != "scripted"):
+    if cli.model and (known is None or known.type not in FREE):
         ref = chooser.ref(cli.model, nobody)
         if isinstance(ref, Wrong):
             yield f"-m: {ref.message}"

@@ -74,7 +74,7 @@ Equipped = Callable[[RepoBase], Equipment]
 
 
 class RepoFiles(Protocol):
-    """What a matrix asks of a repository. Paths are relative, with `/`."""
+    """What a matrix asks of a repository and its history. Paths are relative, with `/`."""
 
     def paths(self, base: RepoBase, under: str) -> Sequence[str]:
         """Files below the folder `under` (empty: all)."""
@@ -82,6 +82,10 @@ class RepoFiles(Protocol):
 
     def changed_since(self, base: RepoBase, ref: str) -> Sequence[str]:
         """Files that are there at the base and differ from `ref`. Raises: GitError."""
+        ...
+
+    def asked(self, sql: str, most: int) -> Sequence[JsonObject]:
+        """What the history of runs answers, `most` rows at most. Raises: HarnessError."""
         ...
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import Factory, define
 
-from harness_batch.errors import Fault, FaultyInput, GitError, UsageError
+from harness_batch.errors import Fault, FaultyInput, GitError, HarnessError, UsageError
 from harness_batch.messages import JsonObject
 from harness_batch.plan.globs import literal_folder, matching
 from harness_batch.plan.inputs import RecipeSource, RepoBase, RepoFiles
@@ -118,11 +118,10 @@ class _Reading:
                 place, found = ("include", "csv"), self._table(path, "csv")
             case {"json": str() as path, **rest} if not rest:
                 place, found = ("include", "json"), self._table(path, "json")
-            case {"query": _}:
-                self._fault("include: {query: ...} is not supported by this version", "include")
-                return []
+            case {"query": str() as sql, **rest} if not rest:
+                place, found = ("include", "query"), self._asked(sql)
             case _:
-                told = "include must be a list of rows, {csv: FILE} or {json: FILE}"
+                told = "include must be a list of rows, {csv: FILE}, {json: FILE} or {query: SQL}"
                 self._fault(told, "include")
                 return []
         return list(self._plain_rows(found, place))
@@ -132,6 +131,13 @@ class _Reading:
             return read_table(self.source.file.parent / path, form)
         except TableFault as error:
             self._fault(f"include: {path}: {error}", "include", form)
+            return []
+
+    def _asked(self, sql: str) -> list[Any]:
+        try:
+            return list(self.files.asked(sql, MAX_ROWS + 1))
+        except HarnessError as error:
+            self._fault(f"include: query: {error}", "include", "query")
             return []
 
     def _plain_rows(self, found: list[Any], place: tuple[str | int, ...]) -> Iterator[JsonObject]:

@@ -27,7 +27,8 @@ from harness_batch.recipe.record import (
 from harness_batch.recipe.source_map import Json, SourceMap
 from harness_batch.rules import Rule
 
-_SCRIPTED = "scripted/"
+_FILES = ("scripted/", "replay/")
+"""Models that are files beside the recipe."""
 
 
 def _converter() -> Converter:
@@ -77,9 +78,8 @@ def _as(kind: Json) -> Callable[[Json, Path], Json]:
 
 
 def _model(text: Json, folder: Path) -> str:
-    if not text.startswith(_SCRIPTED):
-        return str(text)
-    return _SCRIPTED + str(folder / text.removeprefix(_SCRIPTED))
+    provider, slash, file = str(text).partition("/")
+    return f"{provider}/{folder / file}" if provider + slash in _FILES else str(text)
 
 
 def _models(texts: Json, folder: Path) -> tuple[str, ...]:

@@ -82,8 +82,8 @@ def _models(subject: Subject) -> Iterator[Fault]:
             message = f"`{trail[0]}` must be PROVIDER/MODEL, not `{text}`"
             yield subject.source.fault(trail, message)
             continue
-        if ref.provider == "scripted" and not (subject.folder / ref.model).is_file():
-            message = f"the scripted model's file `{ref.model}` is not in {subject.folder}"
+        if ref.provider in ("scripted", "replay") and not (subject.folder / ref.model).is_file():
+            message = f"the {ref.provider} model's file `{ref.model}` is not in {subject.folder}"
             yield subject.source.fault(trail, message)
 
 
@@ -198,6 +198,18 @@ def _hosts(subject: Subject) -> Iterator[Fault]:
             yield subject.source.fault(("sandbox", "network", at), message)
 
 
+def _writable(subject: Subject) -> Iterator[Fault]:
+    for at, path in enumerate(subject.document.get("sandbox", {}).get("write", ())):
+        parts = PurePosixPath(path).parts
+        placed = path.startswith(("/", "~/")) and len(parts) > 1 and ".." not in parts
+        if subject.settled(path) and not placed:
+            message = (
+                f"`sandbox.write`: `{path}` must be a folder's absolute path, or one below the "
+                "home as `~/...`, without `..`"
+            )
+            yield subject.source.fault(("sandbox", "write", at), message)
+
+
 def _answer_schema(subject: Subject) -> Iterator[Fault]:
     schema = subject.document.get("response", {}).get("json_schema")
     here: Trail = ("response", "json_schema")
@@ -242,6 +254,7 @@ _CHECKS: tuple[tuple[frozenset[str], _Check], ...] = (
     (frozenset({"env"}), _environment),
     (frozenset({"workspace"}), _workspace),
     (frozenset({"sandbox"}), _hosts),
+    (frozenset({"sandbox"}), _writable),
     (frozenset({"response"}), _answer_schema),
 )
 """Top-level keys and the check that looks at them."""

@@ -18,7 +18,6 @@ _REFUSED: tuple[tuple[Trail, Callable[[Json], bool], str], ...] = (
     (("team",), _always, "`team`"),
     (("protocol",), lambda value: value == "tags", "`protocol: tags`"),
     (("cache",), _always, "`cache`"),
-    (("matrix", "include", "query"), _always, "`matrix.include.query`"),
 )
 """Path of the value, when it counts, what it is called."""
 

@@ -23,6 +23,8 @@ _NAMESPACES = (
 )
 _DEVICES = ("--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
 """Private ones; as root the kernel's settings would be open for writing."""
+_EMPTY = str(Path(__file__).parents[1] / "py.typed")
+"""Lies over hidden files: readable and empty, as a device of the host would not be."""
 _SCRATCH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - private in there
 PROXY = "/tmp/.egress"  # noqa: S108
 """Where the proxy's socket is inside."""
@@ -85,7 +87,7 @@ def _laid(policy: Policy, path: Path, treatment: Treatment) -> Iterator[str]:
         case "hidden" if path.is_dir():
             yield from ("--tmpfs", place)
         case "hidden":
-            yield from ("--ro-bind", "/dev/null", place)
+            yield from ("--ro-bind", _EMPTY, place)
         case "read" if unseen:
             yield from ("--ro-bind-try", place, place)
         case "read":

@@ -24,9 +24,8 @@ def attacks(target: Target) -> Iterator[Attack]:
     yield "write-confined", "wrote to a file outside", lambda: _append(f"{outside}/file")
     yield "write-confined", "made a file outside", lambda: _append(f"{outside}/new")
     yield "write-confined", "removed a file outside", lambda: os.unlink(f"{outside}/doomed")
-    for folder in target["folders"].split("\0"):
-        path = f"{folder}/.{token}"
-        yield "write-confined", f"made a file in {folder}", lambda path=path: _fleeting(path)  # type: ignore[misc]
+    for path in filter(None, target["planted"].split("\0")):
+        yield "write-confined", f"made {path}", lambda path=path: _plant(path)  # type: ignore[misc]
     yield "metadata-confined", "changed a file's mode", lambda: os.chmod(f"{outside}/file", 0o777)
     yield "metadata-confined", "changed a file's time", lambda: os.utime(f"{outside}/file", (1, 1))
     yield "read-confined", "read a file outside", lambda: _read(f"{outside}/file")
@@ -52,9 +51,10 @@ def _append(path: str) -> None:
         file.write("canary")
 
 
-def _fleeting(path: str) -> None:
+def _plant(path: str) -> None:
+    """The folder may be a private one in here; whether the file is there is seen from outside."""
     _append(path)
-    os.unlink(path)
+    raise PermissionError
 
 
 def _read(path: str) -> None:

@@ -73,7 +73,7 @@ async def prove(
         target = {
             **scene.target,
             "hidden": "\0".join(str(p) for p, how in policy.paths.items() if how == "hidden"),
-            "folders": "\0".join(map(str, homes(environ))),
+            "planted": "\0".join(map(str, scene.planted(environ))),
             "proxy": str(PORT) if isinstance(network, Through) else "",
         }
         if mechanism == "plain":  # the host itself is not attacked, only asked what outlives
@@ -90,7 +90,7 @@ async def prove(
         if end.exit_code != 0:
             said = b"".join(complaint).decode(errors="replace").strip().rpartition("\n")[2]
             return _nothing(f"the canary did not come to its end: {said[:200]}")
-        found = _judged(scene, json.loads(b"".join(output)))
+        found = _judged(dict(scene.seen(environ)), json.loads(b"".join(output)))
         return (
             {**_nothing(UNCONFINED), "no-survivors": found["no-survivors"]}
             if (mechanism == "plain")
@@ -109,8 +109,17 @@ class _Scene:
     victim: "subprocess.Popen[bytes]"
     before: tuple[int, int]
 
-    def seen(self) -> Iterator[tuple[str, str]]:
+    def planted(self, environ: Mapping[str, str]) -> Iterator[Path]:
+        """Files that must not come to be."""
+        for folder in homes(environ):
+            yield folder / f".{self.target['token']}"
+
+    def seen(self, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """(property, what happened)."""
+        for planted in self.planted(environ):
+            if planted.exists():
+                planted.unlink()
+                yield "write-confined", f"made a file in {planted.parent}"
         file = self.place / "outside" / "file"
         if not file.exists() or file.read_bytes() != b"untouched":
             yield "write-confined", "changed a file outside"
@@ -133,10 +142,12 @@ class _Scene:
 def _set_up(place: Path) -> Iterator[_Scene]:
     token = f"hb-canary-{secrets.token_hex(8)}"
     file = _furnish(place, token)
-    victim = subprocess.Popen(
-        ("sleep", str(3 * SECONDS)), env={"PATH": os.defpath, "HB_CANARY": token}, cwd="/"
-    )
+    env = {"PATH": os.defpath, "HB_CANARY": token}
+    # It waits for input that never comes, and ends when we do, whatever ends us.
+    victim = subprocess.Popen(("cat",), stdin=subprocess.PIPE, env=env, cwd="/")
     with ExitStack() as opened:
+        if victim.stdin is not None:
+            opened.enter_context(victim.stdin)
         opened.callback(victim.wait)
         opened.callback(victim.kill)
         tcp = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
@@ -214,8 +225,8 @@ def _policy(place: Path, environ: Mapping[str, str], network: Network, view: Vie
     return Policy(env=env, cwd=work, network=network, view=view, paths=paths)
 
 
-def _judged(scene: _Scene, said: Mapping[str, str]) -> dict[str, Property]:
-    broken = {**said, **dict(scene.seen())}
+def _judged(seen: Mapping[str, str], said: Mapping[str, str]) -> dict[str, Property]:
+    broken = {**said, **seen}
     if "writable" in broken:
         return _nothing(broken["writable"])
     return {

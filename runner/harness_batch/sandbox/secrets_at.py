@@ -7,24 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from harness_batch.permissions.secret_homes import IN_CONFIG, IN_HOME
 from harness_batch.sandbox.policy import Treatment
 
-_IN_HOME = (
-    *(".ssh", ".aws", ".azure", ".docker", ".kube", ".gnupg", ".password-store"),
-    *(".netrc", ".npmrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".vault-token"),
-    *(".boto", ".s3cfg", ".pgpass", ".my.cnf", ".cargo/credentials", ".cargo/credentials.toml"),
-    *(".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml"),
-    *(".gradle/gradle.properties", ".terraform.d/credentials.tfrc.json", ".composer/auth.json"),
-    *(".local/share/keyrings", ".local/share/opencode/auth.json", ".mozilla", ".thunderbird"),
-    *(".claude/.credentials.json", ".claude.json", ".codex/auth.json", ".gemini/oauth_creds.json"),
-    *(".bash_history", ".zsh_history", ".python_history", ".gitconfig"),
-    *("actions-runner/.credentials", "actions-runner/.credentials_rsaparams"),
-)
-_IN_CONFIG = (
-    *("gcloud", "gh", "hub", "glab-cli", "op", "rclone", "doctl", "github-copilot", "containers"),
-    *("git/credentials", "git/config", "composer/auth.json", "google-chrome", "chromium"),
-    *("harness-batch/auth.json", "harness-batch/config.jsonc"),
-)
 _OF_THE_HOST = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers"),
     *("/etc/ssl/private", "/etc/kubernetes", "/etc/docker", "/etc/krb5.keytab"),
@@ -61,12 +46,12 @@ def homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
 def _places(environ: Mapping[str, str]) -> Iterator[Path]:
     users = homes(environ)
     for home in users:
-        yield from (home / name for name in _IN_HOME)
+        yield from (home / name for name in IN_HOME)
     configs = {home / ".config" for home in users}
     if config := environ.get("XDG_CONFIG_HOME", ""):
         configs.add(Path(config))
     for config_home in configs:
-        yield from (config_home / name for name in _IN_CONFIG)
+        yield from (config_home / name for name in IN_CONFIG)
     yield from map(Path, _OF_THE_HOST)
     for name in _NAMED_BY:
         if (value := environ.get(name, "")).startswith("/"):

@@ -116,14 +116,12 @@ def _relay(proxy: bytes, control: socket.socket) -> int:
     return relay
 
 
-def _spawn(request: Request, rules: int | None) -> int:
+def _spawn(request: Request) -> int:
     """Start the command, in a session of its own; limits and folder are inherited from here.
 
     posix_spawn, since a second fork would cost more than all the rest. Raises: OSError.
     """
     os.environb[b"PATH"] = request.env.get(b"PATH", os.fsencode(os.defpath))
-    if rules is not None:
-        return _spawn_confined(request, rules)
     return os.posix_spawnp(
         request.argv[0],
         request.argv,
@@ -139,36 +137,6 @@ def _spawn(request: Request, rules: int | None) -> int:
     )
 
 
-def _spawn_confined(request: Request, rules: int) -> int:
-    """The same under Landlock, which only the new process itself can begin. Raises: OSError."""
-    readable, writable = os.pipe()
-    child = os.fork()
-    if not child:
-        error = 1
-        try:
-            os.setsid()
-            for number in (*RESTORED, signal.SIGCHLD):
-                signal.signal(number, signal.SIG_DFL)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.dup2(request.stdout, 1)
-            os.dup2(request.stderr, 2)
-            confine(rules)
-            os.execvpe(request.argv[0], request.argv, request.env)  # noqa: S606 - what it is for
-        except OSError as failure:
-            error = failure.errno or 1
-        finally:
-            os.write(writable, error.to_bytes(4, "big"))
-            os._exit(127)
-    os.close(writable)
-    with os.fdopen(readable, "rb") as failed:
-        said = failed.read()
-    if said:
-        os.waitpid(child, 0)
-        reason = int.from_bytes(said, "big")
-        raise OSError(reason, os.strerror(reason))
-    return child
-
-
 def _watch(child: int, channel: int, wake: int, ended: dict[int, int]) -> None:
     """Return when the command's own process has ended, or its lifeline."""
     while child not in ended:
@@ -180,14 +148,19 @@ def _watch(child: int, channel: int, wake: int, ended: dict[int, int]) -> None:
 
 
 def _keep(request: Request, rules: int | None) -> bytes:
-    """In the keeper's process: run one command to its end and everything of it with it."""
+    """In the keeper's process: run one command to its end and everything of it with it.
+
+    Landlock begins here: what is killed later is in the same domain, and the supervisor outside.
+    """
     become(b"hb-keeper")
     wake = wake_on_child()
     step = "folder"
     try:
         os.chdir(request.folder)
         step = "program"
-        child = _spawn(request, rules)
+        if rules is not None:
+            confine(rules)
+        child = _spawn(request)
     except OSError as error:
         return f"error {step}: {error.strerror}".encode()
     for descriptor in {request.stdout, request.stderr}:

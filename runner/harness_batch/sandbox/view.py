@@ -4,6 +4,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from harness_batch.sandbox.policy import Treatment
@@ -76,30 +77,28 @@ def parents_first(paths: Mapping[Path, Treatment]) -> list[tuple[Path, Treatment
     return sorted(paths.items(), key=lambda entry: len(entry[0].parts))
 
 
-def readable_beside(
-    paths: Mapping[Path, Treatment], top: Path = Path("/")
-) -> Iterator[tuple[Path, bool]]:
+def readable_beside(paths: Mapping[Path, Treatment]) -> Iterator[tuple[Path, bool]]:
     """(path, with all below it): what to allow where only allowing is possible. Blocks.
 
     A folder that something hidden lies in is taken apart; its links are left out, since what they
     lead to has its own place.
     """
-    treated = paths.get(top)
-    below = [path for path in paths if path != top and path.is_relative_to(top)]
-    split = any(paths[path] == "hidden" for path in below)
-    if treated == "hidden":
-        for path in below:
-            if paths[path] == "read":
-                yield from readable_beside(paths, path)
+    secret = {path for path, treatment in paths.items() if treatment == "hidden"}
+    around = {above for path in secret for above in path.parents}
+    yield from _beside(Path("/"), secret, around)
+    for path, treatment in paths.items():
+        if treatment == "read" and secret.intersection(path.parents):
+            yield from _beside(path, secret, around)
+
+
+def _beside(top: Path, secret: set[Path], around: set[Path]) -> Iterator[tuple[Path, bool]]:
+    if top in secret:
         return
-    if not split:
+    if top not in around:
         yield top, True
         return
     yield top, False
-    try:
-        entries = list(os.scandir(top))
-    except OSError:
-        return
-    for entry in entries:
-        if not entry.is_symlink():
-            yield from readable_beside(paths, Path(entry.path))
+    with suppress(OSError), os.scandir(top) as entries:
+        for entry in entries:
+            if not entry.is_symlink():
+                yield from _beside(Path(entry.path), secret, around)

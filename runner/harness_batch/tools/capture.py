@@ -60,7 +60,7 @@ class Capture:
         """No more output comes."""
         if self._sink is not None:
             try:
-                if not self.trouble:  # cut off, what waits may be most of a secret
+                if not self.trouble:
                     self._sink.write(self.secrets.rest())
                 self._sink.close()
             except OSError as error:
@@ -88,6 +88,7 @@ class Capture:
         try:
             self._sink.write(self.secrets.let(chunk[:room]))
             if len(chunk) > room:
+                self._sink.write(self.secrets.cut())
                 self.trouble = f"the file holds only the first {MAX_FILE} bytes"
         except OSError as error:
             self.trouble = f"the file could not be written: {error.strerror}"

@@ -46,6 +46,10 @@ class SecretStream(Protocol):
         """What waited, when nothing more comes."""
         ...
 
+    def cut(self) -> bytes:
+        """What waited, when no more is taken: without what may be most of a secret."""
+        ...
+
 
 class Secrets(Protocol):
     """Takes the runner's secrets out of what tools write down."""
@@ -80,6 +84,10 @@ class NoSecrets:
         return data
 
     def rest(self) -> bytes:
+        """Nothing waited."""
+        return b""
+
+    def cut(self) -> bytes:
         """Nothing waited."""
         return b""
 

@@ -81,7 +81,7 @@ async def make_patch(
     tree = _word(await git("write-tree"))
     listed = await git("diff-tree", "-r", "--raw", "--numstat", "-z", *DIFF[2:], base.tree, tree)
     changed, added, removed = read_listing(listed)
-    twins = await _twins(git, changed)
+    twins = await twins_of(git, changed)
     entries = [_described(entry, staged, root, twins) for entry in changed]
     entries = sorted((*entries, *staged.problems), key=lambda entry: os.fsencode(entry.path))
     if not entries:
@@ -139,7 +139,7 @@ async def _applies(git: Git, base: Base, patch: bytes) -> bool:
     return True
 
 
-async def _twins(git: Git, changed: Sequence[PatchEntry]) -> dict[str, str]:
+async def twins_of(git: Git, changed: Sequence[PatchEntry]) -> dict[str, str]:
     """New path -> another path of the tree that a file system which folds names mixes it up with.
 
     Folders count too: `Docs/a` beside `docs/b` is one folder there.

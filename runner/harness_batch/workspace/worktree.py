@@ -59,29 +59,32 @@ class Workspace:
     async def capture(self, commit: Commit, launcher: Launcher | None = None) -> Captured | None:
         """What changed since the start; None when nothing did. Call it with no tool alive.
 
-        git runs in a directory made for this call, so nothing an agent may have written to the
-        others counts; it runs in the launcher when there is one. Raises: GitError.
+        Raises: GitError.
+        """
+        async with self.own_git(launcher) as git:
+            staged = await stage_changes(git, self.root, self.leave)
+            captured = await make_patch(git, self.start, staged, commit, self.root)
+        return captured and evolve(captured, notices=(*captured.notices, *self._notices()))
+
+    @asynccontextmanager
+    async def own_git(self, launcher: Launcher | None) -> AsyncIterator[Git]:
+        """Git on the tree, after the agent has run.
+
+        It runs in a directory made for the block, so nothing an agent may have written to the
+        others counts, and in the launcher when there is one. Raises: GitError.
         """
         with disk(self.private):
             place = Path(tempfile.mkdtemp(prefix="capture-", dir=self.private.parent / "capture"))
             try:
-                captured = await self._capture(place, commit, launcher)
+                git_dir = make_git_dir(
+                    place / "git", self.repository, self.start.commit, (self.private / "objects",)
+                )
+                # its times tell git which entries to distrust, so they are kept
+                shutil.copy2(self.private / "index", git_dir / "index")
+                yield Git(git_dir=git_dir, work_tree=self.root, launcher=launcher)
             finally:
                 with trio.CancelScope(shield=True):
                     await trio.to_thread.run_sync(remove_folder, place)
-        return captured and evolve(captured, notices=(*captured.notices, *self._notices()))
-
-    async def _capture(
-        self, place: Path, commit: Commit, launcher: Launcher | None
-    ) -> Captured | None:
-        git_dir = make_git_dir(
-            place / "git", self.repository, self.start.commit, (self.private / "objects",)
-        )
-        # its times tell git which entries to distrust, so they are kept
-        shutil.copy2(self.private / "index", git_dir / "index")
-        git = Git(git_dir=git_dir, work_tree=self.root, launcher=launcher)
-        staged = await stage_changes(git, self.root, self.leave)
-        return await make_patch(git, self.start, staged, commit, self.root)
 
     def _notices(self) -> Iterator[str]:
         for path in self.submodules:

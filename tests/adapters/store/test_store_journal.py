@@ -20,8 +20,9 @@ from harness_batch.events import Event, Notice, PartDelta
 from harness_batch.store.bus import EventBus
 from harness_batch.store.deltas import DeltaSlices
 from harness_batch.store.journal import Journal
-from harness_batch.store.masking import MASKED, Mask
+from harness_batch.store.masking import Mask
 from harness_batch.store.replay import last_envelope, read_events
+from harness_batch.store.spellings import MASKED
 from store_events import RUN_ID, TIME, story
 
 WRITER = """

@@ -102,6 +102,13 @@ def test_files_changed_since_a_ref_are_an_axis() -> None:
     assert found == ({"f": "src/a.py"}, {"f": "src/b.py"})
 
 
+def test_rows_of_the_history_are_items() -> None:
+    assert rows_of({"include": {"query": "FROM failures"}}) == (
+        {"item": "a", "times": 2},
+        {"item": "b", "times": 1.5},
+    )
+
+
 def test_csv_rows_are_text_and_json_rows_keep_their_types(tmp_path: Path) -> None:
     (tmp_path / "i.csv").write_bytes(b'\xef\xbb\xbfname, n\r\n"a,b",1\r\n\r\n"two\nlines",\r\n')
     assert rows_of({"include": {"csv": "i.csv"}}, tmp_path) == (
@@ -141,8 +148,11 @@ def test_csv_rows_are_text_and_json_rows_keep_their_types(tmp_path: Path) -> Non
         ({"a": [1], "exclude": {"a": 1}}, "exclude must be a list"),
         ({"a": [1], "exclude": [1]}, "exclude must be a list"),
         ({"alpha": [1], "exclude": [{"alfa": 1}]}, "no axis `alfa`; did you mean `alpha`?"),
-        ({"include": {"query": "SELECT 1"}}, "{query: ...} is not supported"),
-        ({"include": {"xml": "x"}}, "include must be a list of rows, {csv: FILE} or {json: FILE}"),
+        ({"include": {"query": "NONSENSE"}}, "include: query: the history refuses NONSENSE"),
+        (
+            {"include": {"xml": "x"}},
+            "include must be a list of rows, {csv: FILE}, {json: FILE} or {query: SQL}",
+        ),
         ({"include": [3]}, "include: row 1 must be a mapping"),
         ({"include": [{"a": [1]}]}, "include: row 1: 'a' must be text, a number"),
         ({"include": {"csv": "gone.csv"}}, "gone.csv: cannot be read: No such file"),

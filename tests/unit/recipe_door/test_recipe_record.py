@@ -37,7 +37,7 @@ permissions:
   bash: {"ruff *": allow, "pytest *": allow}
   "*": ask
 on_denial: 3
-sandbox: {network: [pypi.example], write: [../cache], need: [net-none], external: false}
+sandbox: {network: [pypi.example], write: [/var/cache], need: [net-none], external: false}
 env: [CI, "RUFF_*"]
 workspace:
   {repo: ., ref: main, path: src, mode: in-place, setup: ["pip install -e ."], submodules: true}
@@ -99,7 +99,7 @@ def test_a_whole_recipe_becomes_its_record(tmp_path: Path) -> None:
         on_denial=3,
         sandbox=SandboxWish(
             network=("pypi.example",),
-            write=("../cache",),
+            write=("/var/cache",),
             need=("net-none",),
             external=False,
         ),

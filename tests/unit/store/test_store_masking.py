@@ -7,13 +7,14 @@ from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_batch import events, messages
 from harness_batch.codec import encode
 from harness_batch.events import Event, Payload
-from harness_batch.store.masking import MASKED, Mask, mapped
+from harness_batch.store.masking import GATHERED, Mask, mapped
+from harness_batch.store.spellings import MASKED
 from store_events import payloads
 
 SECRET = 'sk-"a+b/ü\\n'
@@ -58,14 +59,23 @@ def test_base32_is_found_at_any_place_of_a_text(before: bytes, after: bytes) -> 
     assert MASKED in MASK(text.lower())
 
 
-@given(st.binary(max_size=99), st.integers(1, 40))
+@settings(max_examples=15, deadline=None)
+@given(st.binary(max_size=99), st.integers(-20, 5))
 def test_a_file_written_in_pieces_is_masked_like_one_written_at_once(
-    around: bytes, size: int
+    around: bytes, at: int
 ) -> None:
-    data = around + b"plain-secret-1" + around + base64.b64encode(b"plain-secret-1")
+    size = 4096
+    data = b"." * (GATHERED + at) + b"plain-secret-1" + around + b"\n" * 500 + b"," * GATHERED
+    data += base64.b64encode(b"plain-secret-1") + around
     stream = MASK.in_stream()
     pieces = [stream.let(data[at : at + size]) for at in range(0, len(data), size)]
     assert b"".join([*pieces, stream.rest()]) == MASK.in_bytes(data)
+
+
+def test_a_file_that_is_cut_ends_before_what_may_be_a_secret() -> None:
+    stream = MASK.in_stream()
+    assert stream.let(b"plain-secret-1 and plain-secret-") == b""
+    assert stream.cut() == b"[masked] and "
 
 
 LONG = "".join(f"key-{n:02}." for n in range(16))
