@@ -184,6 +184,7 @@ def test_a_price_change_counts_from_its_day_on() -> None:
     assert usage is not None
     before = info.at(datetime(2026, 2, 28, 23, 59, 59, tzinfo=UTC)).prices
     after = info.at(datetime(2026, 3, 1, tzinfo=UTC)).prices
+    assert usage is not None
     # 1,000*1.25 + 100*10 = 2,250, then 1,000*1 + 100*8 = 1,800
     assert cost(usage, before) == D("0.00225")
     assert cost(usage, after) == D("0.0018")
