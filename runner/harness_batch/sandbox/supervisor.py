@@ -200,9 +200,7 @@ def _body(control: socket.socket, head: bytes) -> bytes:
     return control.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL) if head else b""
 
 
-def _hire(
-    request: Request, control: socket.socket, wake: int, rules: int | None, most: int
-) -> int:
+def _hire(request: Request, control: socket.socket, wake: int, rules: int | None, most: int) -> int:
     """Fork a keeper for the command; it holds none of the supervisor's own descriptors."""
     keeper = os.fork()
     if not keeper:
