@@ -13,6 +13,7 @@ import pytest
 
 from functional_cli import MAIN_RECIPE, Job, Ran, carry_out
 from harness_batch.sandbox.mechanisms import lacking
+from harness_batch.sandbox.policy import Limits
 from wire import Reply, Say
 
 DONE = (Reply(Say("Done.")),)
@@ -128,6 +129,8 @@ def test_the_run_records_what_was_proven(ran: Ran) -> None:
     assert sandbox["mechanism"] == "bubblewrap"
     assert not sandbox["untrusted"]
     assert all(sandbox["properties"].values())
+    assert sandbox["bounds"]["processes"] == {"most": Limits().processes, "by": "watch"}
+    assert sandbox["bounds"].keys() == {"processes", "tasks", "memory"}
     folder = ran.folder.parents[3]
     assert (folder / "external").exists()
     assert (folder / "more" / "file").exists()

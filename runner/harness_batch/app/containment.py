@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Thread
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import asdict, define, evolve, field, frozen
 
 from harness_batch.app.ci import is_untrusted
 from harness_batch.app.options import SandboxMode
@@ -14,9 +14,10 @@ from harness_batch.app.places import cache_folder
 from harness_batch.errors import HarnessError, SandboxError, StorageError
 from harness_batch.plan.item import Item
 from harness_batch.recipe.record import SandboxWish
+from harness_batch.sandbox.bounds import in_force
 from harness_batch.sandbox.host import ON_DEMAND, Host, mends, probe_host, probe_more
 from harness_batch.sandbox.mechanisms import Mechanism
-from harness_batch.sandbox.policy import Closed, Network, Open, Policy, Through, Treatment
+from harness_batch.sandbox.policy import Closed, Limits, Network, Open, Policy, Through, Treatment
 from harness_batch.sandbox.probe import REQUIRED
 from harness_batch.sandbox.view import extended, host_view
 from harness_batch.workspace.worktree import Workspace
@@ -110,6 +111,7 @@ class Containment:
             "untrusted": self.untrusted,
             "properties": {name: prop.holds for name, prop in self.host.properties.items()},
             "passed_over": dict(self.host.passed_over),
+            "bounds": {name: asdict(bound) for name, bound in in_force(Limits()).items()},
         }
 
     def told(self) -> tuple[str, ...]:

@@ -65,19 +65,30 @@ _MISSING = {
 
 
 def _sandbox_facts(host: "Host", steps: tuple[str, ...]) -> dict[str, object]:
+    from harness_batch.sandbox.bounds import in_force
+    from harness_batch.sandbox.policy import Limits
+
     properties = host.properties.items()
     return {
         "sandbox": {name: {"holds": p.holds, "why": p.why} for name, p in properties},
         "sandbox_mechanism": host.mechanism,
         "sandbox_passed_over": dict(host.passed_over),
+        "sandbox_bounds": {
+            name: {"most": bound.most, "by": bound.by} for name, bound in in_force(Limits()).items()
+        },
         "sandbox_mends": steps,
     }
 
 
 def _tell_sandbox(host: "Host", steps: tuple[str, ...]) -> None:
+    from harness_batch.sandbox.bounds import in_force
+    from harness_batch.sandbox.policy import Limits
+
     click.echo(f"sandbox: what holds for every program that an agent runs ({host.mechanism})")
     for name, prop in host.properties.items():
         click.echo(f"  {name:<20} {'yes' if prop.holds else f'no: {prop.why}'}")
+    for name, bound in in_force(Limits()).items():
+        click.echo(f"  {name:<20} {bound.told(name)}")
     for mechanism, why in host.passed_over.items():
         click.echo(f"  not by {mechanism}: {why}")
     for step in steps:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,8 +23,10 @@ from attrs import Factory, define, frozen
 
 from harness_batch.errors import SandboxError
 from harness_batch.processes import Command, CommandEnd, Launcher
+from harness_batch.sandbox.bounds import Bounds, Finding, open_bounds
+from harness_batch.sandbox.cgroups import ground
 from harness_batch.sandbox.mechanisms import Beginning, Mechanism, beginning
-from harness_batch.sandbox.policy import Limits, Policy
+from harness_batch.sandbox.policy import Policy
 from harness_batch.sandbox.reaping import children_of
 
 Sink = Callable[[bytes], None]
@@ -37,7 +39,9 @@ KILL_SECONDS = 8.0
 
 
 @asynccontextmanager
-async def open_launcher(policy: Policy, mechanism: Mechanism = "plain") -> AsyncIterator[Launcher]:
+async def open_launcher(
+    policy: Policy, mechanism: Mechanism = "plain", find: Finding = ground
+) -> AsyncIterator[Launcher]:
     """A launcher for one session; at the end all it started is dead, cancelled or not.
 
     What the host refuses of the policy the first command is told. Raises: SandboxError when the
@@ -45,7 +49,11 @@ async def open_launcher(policy: Policy, mechanism: Mechanism = "plain") -> Async
     """
     start = beginning(policy, mechanism)
     ours, theirs = socket.socketpair()
-    with ours, theirs, os.fdopen(os.memfd_create("hb-said"), "rb") as said:
+    async with AsyncExitStack() as opened:
+        for end in (ours, theirs):
+            opened.enter_context(end)
+        said = opened.enter_context(os.fdopen(os.memfd_create("hb-said"), "rb"))
+        bounds = await opened.enter_async_context(open_bounds(policy.limits, find))
         try:
             process = await trio.lowlevel.open_process(
                 (*start.argv, str(theirs.fileno())),
@@ -62,7 +70,7 @@ async def open_launcher(policy: Policy, mechanism: Mechanism = "plain") -> Async
         theirs.close()
         control = trio.socket.from_stdlib_socket(ours)
         try:
-            yield _Supervised(control, policy, start, said)
+            yield _Supervised(control, policy, start, said, bounds, process.pid)
         finally:
             ours.close()
             with trio.CancelScope(shield=True):
@@ -135,13 +143,16 @@ class _Supervised:
     start: Beginning
     said: BinaryIO
     """What the supervisor and what it is wrapped in print."""
+    bounds: Bounds
+    pid: int
+    """Of the supervisor, or of what it is wrapped in."""
     ready: bool = False
     turn: trio.Lock = Factory(trio.Lock)
     """Requests go out whole, one after the other."""
 
     async def run(self, command: Command, stdout: Sink, stderr: Sink | None = None) -> CommandEnd:
         """See `Launcher`."""
-        started = time.monotonic()
+        started, before = time.monotonic(), self.bounds.met()
         sinks = (stdout,) if stderr is None else (stdout, stderr)
         with ExitStack() as open_files:
             channel = await self._start(command, sinks, open_files)
@@ -158,7 +169,7 @@ class _Supervised:
             exit_code=None if timed_out else exit_code,
             timed_out=timed_out,
             duration_s=time.monotonic() - started,
-            limit=_limit(answer, self.policy.limits),
+            limit=self.bounds.told(answer, before),
         )
 
     async def _start(
@@ -201,7 +212,9 @@ class _Supervised:
         answer = b""
         try:
             await self._whole(len(orders).to_bytes(4, "big") + orders)
+            await self.bounds.hold(self.pid)  # while it starts
             answer = await self.control.recv(CHUNK)
+            await self.bounds.hold(self.pid)  # what was born outside meanwhile
         except OSError:
             pass  # it is gone; why it has said
         if answer != b"ready":
@@ -271,12 +284,6 @@ def _exit_code(answer: bytes, command: Command, env: Mapping[str, str]) -> int:
             raise SandboxError(
                 f"the process supervisor died while {program!r} ran; was it killed from outside?"
             )
-
-
-def _limit(answer: bytes, limits: Limits) -> str:
-    if not answer.startswith(b"crowd "):
-        return ""
-    return f"ended by the sandbox: more than {limits.processes} processes"
 
 
 def _encode(command: Command, cwd: Path, env: Mapping[str, str]) -> bytes:

@@ -51,6 +51,8 @@ class Limits:
     """Of the session together, threads not counted; a command that makes more is ended."""
     tasks: int = 4096
     """Processes and threads of the session together; no more can be started."""
+    memory: int = Factory(lambda: os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 4 // 5)
+    """Of the session together; 80 % of the machine's, so that the rest of it goes on."""
     open_files: int = 8192
     file: int = 16 * GIB
     data: int = Factory(
