@@ -124,10 +124,11 @@ def test_a_rule_of_the_configuration_is_told_with_its_line(ran: Path, tmp_path: 
     [
         (("explain", "strict.yaml", "--tool", "bahs", "ls"), "did you mean `bash`?"),
         (("explain", "strict.yaml", "--tool", "read", '{"path": 1}'), "--tool read"),
+        (("explain", "strict.yaml", "--tool", "todo", '{"a":' + "[" * 3000), "--tool todo"),
         (("run_none",), "there is no run"),
         (("last", "--suggest", "--try", "narrow.yaml"), "choose one"),
     ],
-    ids=str,
+    ids=range(5),
 )
 def test_a_mistake_is_told(ran: Path, words: tuple[str, ...], told: str) -> None:
     assert told in harness_batch(ran, "permissions", *words, code=2)
