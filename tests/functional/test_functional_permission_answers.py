@@ -111,6 +111,11 @@ def test_a_call_is_explained_by_rule_and_line(
         assert words_told in text
 
 
+def test_an_input_that_is_nested_too_deeply_is_a_plain_text(ran: Path) -> None:
+    words = ("explain", "strict.yaml", "--tool", "todo", '{"a":' + "[" * 3000)
+    assert harness_batch(ran, "permissions", *words).startswith("allowed\n")
+
+
 def test_a_rule_of_the_configuration_is_told_with_its_line(ran: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.jsonc"
     config.write_text('{\n  // mine\n  "permissions": {\n    "webfetch": {"*": "allow"}}\n}\n')
@@ -124,11 +129,10 @@ def test_a_rule_of_the_configuration_is_told_with_its_line(ran: Path, tmp_path: 
     [
         (("explain", "strict.yaml", "--tool", "bahs", "ls"), "did you mean `bash`?"),
         (("explain", "strict.yaml", "--tool", "read", '{"path": 1}'), "--tool read"),
-        (("explain", "strict.yaml", "--tool", "todo", '{"a":' + "[" * 3000), "--tool todo"),
         (("run_none",), "there is no run"),
         (("last", "--suggest", "--try", "narrow.yaml"), "choose one"),
     ],
-    ids=range(5),
+    ids=str,
 )
 def test_a_mistake_is_told(ran: Path, words: tuple[str, ...], told: str) -> None:
     assert told in harness_batch(ran, "permissions", *words, code=2)
