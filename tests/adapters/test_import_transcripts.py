@@ -214,7 +214,8 @@ def test_totals_that_were_counted_anew_are_added(tmp_path: Path) -> None:
 
 
 def test_a_line_of_another_kind_does_not_hide_what_a_file_is(tmp_path: Path) -> None:
-    for odd in ({"type": [], "uuid": "x"}, {"type": {}, "payload": {}}):
+    kinds: tuple[dict[str, Any], ...] = ({"type": [], "uuid": "x"}, {"type": {}, "payload": {}})
+    for odd in kinds:
         file = jsonl(tmp_path / "odd.jsonl", [odd, *claude_rows()])
         assert [one.agent for one in bring(tmp_path, file)] == ["claude-code"]
 
