@@ -181,8 +181,10 @@ def test_a_price_change_counts_from_its_day_on() -> None:
     cheaper = evolve(GPT, input=D(1), output=D(8), valid_from=date(2026, 3, 1))
     info = ModelInfo(prices=GPT, periods=(PricePeriod(prices=cheaper, since=date(2026, 3, 1)),))
     usage = chat_usage({**ROUTED})
+    assert usage is not None
     before = info.at(datetime(2026, 2, 28, 23, 59, 59, tzinfo=UTC)).prices
     after = info.at(datetime(2026, 3, 1, tzinfo=UTC)).prices
+    assert usage is not None
     # 1,000*1.25 + 100*10 = 2,250, then 1,000*1 + 100*8 = 1,800
     assert cost(usage, before) == D("0.00225")
     assert cost(usage, after) == D("0.0018")
@@ -192,6 +194,7 @@ def test_the_packaged_prices_know_what_a_model_cost_back_then() -> None:
     openai = ProviderSettings(name="openai", type="openai-chat")
     info = known(openai, "o3")
     usage = chat_usage({**ROUTED})
+    assert usage is not None
     # On 2025-06-10 it fell from 10 and 40 to 2 and 8: 10,000 + 4,000, then 2,000 + 800
     assert cost(usage, info.at(datetime(2025, 6, 9, tzinfo=UTC)).prices) == D("0.014")
     assert cost(usage, info.at(datetime(2025, 6, 10, tzinfo=UTC)).prices) == D("0.0028")
