@@ -103,7 +103,7 @@ def test_every_dependency_has_a_pinned_version_that_fits() -> None:
 def test_an_installation_sees_no_key_of_the_job_and_nothing_in_it_floats(
     action: Path, tmp_path: Path
 ) -> None:
-    """`python3 -m venv DIR` is played by a script that puts one into DIR that tells of each call."""
+    """`python3 -m venv DIR` is played by a script; the python it puts there tells of each call."""
     log = tmp_path / "log"
     tells = tmp_path / "tells"
     tells.write_text(f'#!/bin/sh\n{{ echo "CALL $*"; env; }} >>{log}\n')

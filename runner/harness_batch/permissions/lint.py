@@ -71,7 +71,8 @@ def unknown_permission(name: str) -> str | None:
         return None
     if _CALL.match(name):
         # `Bash(git diff:*)`, as Claude Code writes it; a rule ends at its first colon
-        return f"`{name}` is no permission; a rule is PERMISSION:PATTERN, `bash:git diff *` for example"
+        form = "a rule is PERMISSION:PATTERN, `bash:git diff *` for example"
+        return f"`{name}` is no permission; {form}"
     near = nearest(_ALIASES.get(name, name), PERMISSIONS)
     hint = near or f"; known are {', '.join(PERMISSIONS)}"
     return f"`{name}` is no permission{hint}"

@@ -17,8 +17,8 @@ from harness_batch.words import nearest
 _SHARED = Path("share/harness-batch/recipes")
 _SAMPLE = Path("samples/fix-failing-test")
 _NO_PROMPT = (
-    "; a task is written into a recipe, with what it may do: `harness-batch init --recipe FILE` begins"
-    " one, and FILE with `prompt: ...` is the least"
+    "; a task is written into a recipe, with what it may do: `harness-batch init --recipe FILE`"
+    " begins one, and FILE with `prompt: ...` is the least"
 )
 
 
