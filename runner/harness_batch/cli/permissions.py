@@ -36,7 +36,7 @@ class _Permissions(click.Group):
 def command() -> None:
     """Tell which rules decided what in RUN..., suggest the least rules, try others.
 
-    RUN is an id, a folder, `last`, or an id that only the history knows. `permissions explain RECIPE
+    RUN is an id, a folder, `last`, or an id that the history knows. `permissions explain RECIPE
     --tool bash 'git push'` says which rule decides a call, before anything runs.
     """
 
