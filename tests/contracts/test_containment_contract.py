@@ -137,7 +137,8 @@ async def test_what_is_protected_stays_in_a_writable_folder(tmp_path: Path) -> N
     if (why := lacking("bubblewrap")) is not None:
         pytest.skip(why)
     (tmp_path / "work" / ".git").mkdir(parents=True)
-    policy = policy_of(tmp_path, **{"work/.git": "protected"})
+    treated: dict[str, Treatment] = {"work/.git": "protected"}
+    policy = policy_of(tmp_path, os.environ, **treated)
     end, _ = await sh(policy, "bubblewrap", "touch free && ! touch .git/x && ! mv .git g")
     assert end.exit_code == 0
 

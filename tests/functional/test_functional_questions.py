@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from small_history import TWO_NIGHTS, build
 
 
 def harness_batch(
-    cwd: Path, *words: str, code: int | None = 0, **environ: str
+    cwd: Path, *words: str, code: int | None = 0, environ: Mapping[str, str] = {}
 ) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "harness_batch", *words],
@@ -176,12 +177,12 @@ def test_an_answer_goes_to_a_file_whole_or_not_at_all(home: Path, tmp_path: Path
     out = tmp_path / "deep" / "answer.parquet"
     words = ("query", "SELECT model_call_id, cost_usd FROM model_call ORDER BY 1")
     harness_batch(home, *words, "--format", "parquet", "--out", str(out))
-    rows = duckdb.sql(f"FROM '{out}'").fetchall()
+    rows = duckdb.execute(f"FROM '{out}'").fetchall()
     assert (len(rows), rows[0][0]) == (7, "m1")
     before = out.read_bytes()
     for sql in ("SELECT * FROM read_text('/etc/passwd')", "COPY (SELECT 1) TO '/tmp/x'"):
-        words = ("query", "--format", "parquet", "--out", str(out), "--", sql)
-        assert harness_batch(home, *words, code=2).stdout == ""
+        refused = ("query", "--format", "parquet", "--out", str(out), "--", sql)
+        assert harness_batch(home, *refused, code=2).stdout == ""
     assert out.read_bytes() == before
     assert [path.name for path in out.parent.iterdir()] == ["answer.parquet"]
     harness_batch(home, "query", "FROM run", "--format", "csv", "--out", str(tmp_path / "a.csv"))
@@ -203,7 +204,7 @@ def test_exported_sets_are_asked_like_the_history(home: Path, tmp_path: Path) ->
     assert "p,small,1,0,400" in harness_batch(home, "query", "FROM usage_by_model", *sets).stdout
     assert "errored,infra.killed" in harness_batch(home, "stats", "wasted_spend", *sets).stdout
     glob = f"{tmp_path}/sets/*/model_call.parquet"
-    assert duckdb.sql(f"SELECT count(*) FROM '{glob}'").fetchall() == [(7,)]
+    assert duckdb.execute(f"SELECT count(*) FROM '{glob}'").fetchall() == [(7,)]
     assert "say where to" in harness_batch(home, "export", code=2).stderr
 
 
@@ -272,11 +273,11 @@ def test_a_matrix_asks_the_history(home: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "none.yaml").write_text("- {text: Done.}\n")
     db = {"HARNESS_BATCH_DB": str(home / ".harness/history.duckdb")}
-    plan = json.loads(harness_batch(tmp_path, "plan", "again.yaml", "--json", **db).stdout)
+    plan = json.loads(harness_batch(tmp_path, "plan", "again.yaml", "--json", environ=db).stdout)
     assert [item["matrix"] for item in plan["items"]] == [{"item": "fix/y", "usd": 0.02}]
     empty = harness_batch(tmp_path, "plan", "again.yaml", "--json")
     assert json.loads(empty.stdout)["items"] == []
     recipe.write_text(recipe.read_text().replace("SELECT", "NONSENSE"))
-    done = harness_batch(tmp_path, "plan", "again.yaml", code=2, **db)
+    done = harness_batch(tmp_path, "plan", "again.yaml", code=2, environ=db)
     assert "again.yaml:3:" in done.stderr
     assert "include: query: history.duckdb refuses the query" in done.stderr

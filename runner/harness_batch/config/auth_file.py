@@ -141,7 +141,7 @@ def _changed(file: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
             before = _entries(_content(file) or b"")
             after = change(before)
             if after != before:
-                _replace(file, json.dumps(after, indent=2, ensure_ascii=False) + "\n")
+                _replace(file, json.dumps(after, indent=2) + "\n")
     except _Distrusted as error:
         raise UsageError(f"{file} {error}") from None
     except OSError as error:

@@ -22,6 +22,7 @@ OWN_VARIABLES = {
 }
 """Where the keys of the built-in providers are looked for when the configuration names nothing."""
 
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
 
 
@@ -100,11 +101,28 @@ def provider_faults(providers: Tree, documents: Iterable[Document]) -> Iterable[
         elif url is not None and not _is_web_address(url):
             told = f"provider {name!r}: base_url must be a web address, http://... or https://..."
             yield _fault(sources, name, "base_url", told)
+        for header, value in tree.get("headers", {}).items():
+            if not is_header(header, value):
+                # Not the value: it may be a key.
+                told = f"provider {name!r}: the header {header[:80]!r} cannot be sent"
+                yield _fault(sources, name, ("headers", header), told)
         for path, told in misplaced(tree):
             yield _fault(sources, name, path, f"provider {name!r}: {told}")
 
 
+def is_header(name: str, value: str) -> bool:
+    """A header as HTTP takes it: a name without blanks, a value in plain ASCII on one line."""
+    return _TOKEN.fullmatch(name) is not None and is_sendable(value)
+
+
+def is_sendable(value: str) -> bool:
+    """Fit for the value of a header."""
+    return value.isascii() and value.isprintable()
+
+
 def _is_web_address(url: str) -> bool:
+    if not url.isprintable() or " " in url:
+        return False
     try:
         parts = urlsplit(url)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

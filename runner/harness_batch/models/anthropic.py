@@ -14,7 +14,7 @@ from harness_batch.messages import FinishReason, JsonObject, TokenUsage
 from harness_batch.models import refusals
 from harness_batch.models.anthropic_wire import RequestWriter
 from harness_batch.models.encoded import encode
-from harness_batch.models.fields import count, document, mapping, text
+from harness_batch.models.fields import count, document, mapping, name, share, text
 from harness_batch.models.hosted import Wire
 from harness_batch.models.protocol import (
     Finish,
@@ -115,10 +115,9 @@ class AnthropicReply:
         return None
 
     def _begin(self, message: JsonObject) -> Sequence[LlmEvent]:
-        self._response = (text(message, "id") or None, text(message, "model") or None)
+        self._response = (name(message, "id"), name(message, "model"))
         self._note_usage(mapping(message, "usage"))
-        usage = usage_of(self._usage) if self._usage else None
-        return [ReplyStarted(200, *self._response, usage=usage)]
+        return [ReplyStarted(200, *self._response, usage=usage_of(self._usage))]
 
     def _start(self, data: JsonObject) -> Sequence[LlmEvent] | None:
         index, content = _index(data), mapping(data, "content_block")
@@ -211,9 +210,10 @@ class AnthropicReply:
         reason: FinishReason = self._reason
         if reason == "stop" and self._called:
             reason = "tool_calls"
-        usage = usage_of(self._usage) if self._usage else None
         raw = dict(self._usage) or None
-        events.append(Finish(reason, usage, raw, None, *self._response, self._skipped))
+        events.append(
+            Finish(reason, usage_of(self._usage), raw, None, *self._response, self._skipped)
+        )
         self.finished = True
         return events
 
@@ -222,20 +222,26 @@ class AnthropicReply:
         self._usage.update({key: value for key, value in usage.items() if value is not None})
 
 
-def usage_of(raw: JsonObject) -> TokenUsage:
-    """Anthropic's `input_tokens` leaves the cache out; ours is the total."""
-    read, written = count(raw, "cache_read_input_tokens"), count(raw, "cache_creation_input_tokens")
+def usage_of(raw: JsonObject) -> TokenUsage | None:
+    """Anthropic's `input_tokens` leaves the cache out; ours is the total.
+
+    None when it does not tell the tokens.
+    """
+    taken, made = count(raw, "input_tokens"), count(raw, "output_tokens")
+    if taken is None or made is None:
+        return None
+    read, written = share(raw, "cache_read_input_tokens"), share(raw, "cache_creation_input_tokens")
     by_age = raw.get("cache_creation")
-    hour = count(by_age, "ephemeral_1h_input_tokens") if isinstance(by_age, dict) else 0
+    hour = share(by_age, "ephemeral_1h_input_tokens") if isinstance(by_age, dict) else 0
     written = max(written, hour)
     details = raw.get("output_tokens_details")
     return TokenUsage(
-        input=count(raw, "input_tokens") + read + written,
+        input=taken + read + written,
         cache_read=read,
         cache_write_5m=written - hour,
         cache_write_1h=hour,
-        output=count(raw, "output_tokens"),
-        reasoning=count(details, "thinking_tokens") if isinstance(details, dict) else 0,
+        output=made,
+        reasoning=share(details, "thinking_tokens") if isinstance(details, dict) else 0,
     )
 
 

@@ -94,7 +94,7 @@ async def _token(settings: ProviderSettings, code: DeviceCode) -> str:
     # The end cuts no request short: its answer may be the token.
     interval, end = code.interval, trio.current_time() + code.lasts
     while True:
-        await trio.sleep(interval)
+        await trio.sleep(min(interval, max(0.0, end - trio.current_time())))
         if trio.current_time() >= end:
             raise AuthFailed(f"{settings.name}: {LATE}")
         try:

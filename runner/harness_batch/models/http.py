@@ -26,6 +26,7 @@ from harness_batch.errors import (
 )
 from harness_batch.models import refusals
 from harness_batch.models.access import Entry
+from harness_batch.models.inflate import unpacking
 from harness_batch.models.paced import Batches, PacedStream
 from harness_batch.models.quotas import Quota, quotas_of
 from harness_batch.models.transport import Transport
@@ -171,7 +172,10 @@ class Line:
     async def _send(self, method: str, body: bytes) -> httpx.Response:
         patience = self.settings.first_byte_timeout
         headers = dict(self.entry.headers)
-        request = self._client.build_request(method, self._url, content=body, headers=headers)
+        try:
+            request = self._client.build_request(method, self._url, content=body, headers=headers)
+        except UnicodeEncodeError:
+            raise self.failed(httpcore.LocalProtocolError()) from None
         try:
             with trio.fail_after(self.settings.connect_timeout + patience) as waiting:
 
@@ -215,8 +219,8 @@ class Line:
 def _batches(response: httpx.Response) -> Batches:
     network = response.extensions["network_stream"]
     assert isinstance(network, PacedStream)
-    encoded = response.headers.get("content-encoding", "identity") != "identity"
-    return Batches(response.aiter_bytes() if encoded else response.aiter_raw(), network)
+    unpack = unpacking(response.headers.get("content-encoding", "identity"))
+    return Batches(response.aiter_raw(), network, unpack)
 
 
 def _checked(url: str, provider: str) -> str:
@@ -235,9 +239,11 @@ def _checked(url: str, provider: str) -> str:
 async def _head(batches: Batches) -> bytes:
     pieces: list[bytes] = []
     with trio.move_on_after(REFUSAL_SECONDS):
+        size = 0
         try:
-            while sum(map(len, pieces)) < REFUSAL_BYTES and (batch := await batches.next()):
+            while size < REFUSAL_BYTES and (batch := await batches.next()):
                 pieces.extend(batch)
+                size += sum(map(len, batch))
         except LOST:
             pass  # what arrived says more than that the rest did not
     return b"".join(pieces)[:REFUSAL_BYTES]

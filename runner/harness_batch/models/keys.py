@@ -1,10 +1,10 @@
 """Whether a provider's key is there, how it travels, and where a missing one should come from."""
 
-import re
 from urllib.parse import urlsplit
 
 from attrs import frozen
 
+from harness_batch.config.providers import is_header, is_sendable
 from harness_batch.config.record import ProviderSettings
 from harness_batch.errors import AuthFailed, UsageError
 
@@ -14,18 +14,12 @@ _VARIABLES = {
     "openai-responses": "OPENAI_API_KEY",
 }
 """Of the providers that are there without being configured."""
-_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def _sendable(value: str) -> bool:
-    """Fit for the value of a header."""
-    return value.isascii() and value.isprintable()
 
 
 def faulty_key(settings: ProviderSettings) -> str | None:
     """Why a key cannot be one; not a word of it: least of all when it is half right."""
     key = (settings.api_key or "").strip()
-    if _sendable(key) and " " not in key:
+    if is_sendable(key) and " " not in key:
         return None
     return f"the API key holds a blank or a strange sign; {where_to_look(settings)}"
 
@@ -64,10 +58,10 @@ class Credential:
         """
         key = self._key()
         headers = {}
-        if key and _sendable(key):
+        if key and is_sendable(key):
             headers[self.header] = f"Bearer {key}" if self.header == "authorization" else key
         for name, value in self.settings.headers.items():
-            if not (_TOKEN.fullmatch(name) and _sendable(value)):
+            if not is_header(name, value):
                 shown = repr(name)[:80]
                 raise UsageError(f"provider {self.settings.name}: header {shown} cannot be sent")
             headers[name.lower()] = value

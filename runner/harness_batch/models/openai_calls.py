@@ -5,7 +5,6 @@ servers do: no index, the same index for every call, the id once, in each delta 
 in each delta, the name repeated or in pieces, whole calls in one delta, arguments as an object.
 """
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from attrs import define, field
 from harness_batch.errors import ProtocolBroken
 from harness_batch.ids import new_id
 from harness_batch.messages import JsonObject
+from harness_batch.models.braces import ObjectText
 from harness_batch.models.encoded import encode
 from harness_batch.models.fields import mapping, text
 from harness_batch.models.protocol import LlmEvent, ToolCall, ToolInputDelta, ToolInputStart
@@ -28,17 +28,10 @@ class _Call:
     call_id: str = ""
     """Ours to the outside once it is announced."""
     name: str = ""
-    pieces: list[str] = field(factory=list)
+    arguments: ObjectText = field(factory=ObjectText)
     extra: JsonObject = field(factory=dict)
     """`extra_content`: Gemini wants its signatures back."""
     announced: bool = False
-
-    def whole(self) -> bool:
-        """The arguments are a JSON object already."""
-        try:
-            return isinstance(json.loads("".join(self.pieces)), dict)
-        except (ValueError, RecursionError):
-            return False
 
 
 @define
@@ -76,7 +69,7 @@ class CallCollector:
             if not call.name:
                 raise ProtocolBroken("the server sent a tool call without a name")
             events.extend(self._announce(call))
-            arguments = "".join(call.pieces) or "{}"
+            arguments = str(call.arguments) or "{}"
             sealed = encode(call.extra).decode() if call.extra else None
             events.append(ToolCall(call.call_id, call.name, arguments, sealed))
         return events
@@ -90,7 +83,7 @@ class CallCollector:
             call.name += name
         events = self._announce(call) if call.name and (piece or call.call_id) else []
         if piece:
-            call.pieces.append(piece)
+            call.arguments.pieces.append(piece)
             if call.announced:
                 events.append(ToolInputDelta(call.call_id, piece))
         return events
@@ -108,7 +101,7 @@ class CallCollector:
         elif known is None and index is None and not call_id and self._calls:
             last = self._calls[-1]
             # The name again is no new call while the arguments are still under way.
-            known = last if last.name == name and not last.whole() else None
+            known = last if last.name == name and not last.arguments.is_whole else None
         elif known is not None and self._is_another(known, call_id, name, piece):
             known = None
         return self._note(known or self._new(index), call_id, index)
@@ -120,7 +113,7 @@ class CallCollector:
             return False
         if call_id and known.call_id:
             return True
-        return bool(piece) and known.whole()
+        return bool(piece) and known.arguments.is_whole
 
     def _new(self, index: int | None) -> _Call:
         if len(self._calls) >= MAX_CALLS:
@@ -144,7 +137,7 @@ class CallCollector:
         call.announced = True
         call.call_id = call.call_id or new_id("tcl").replace("tcl_", "call_")
         events: list[LlmEvent] = [ToolInputStart(call.call_id, call.name)]
-        return events + [ToolInputDelta(call.call_id, piece) for piece in call.pieces]
+        return events + [ToolInputDelta(call.call_id, piece) for piece in call.arguments.pieces]
 
 
 def _id_of(delta: JsonObject) -> str:

@@ -11,7 +11,7 @@ from httpx_sse import ServerSentEvent
 from harness_batch.errors import NetworkFailure, ProtocolBroken
 from harness_batch.messages import FinishReason, JsonObject
 from harness_batch.models import refusals
-from harness_batch.models.fields import document, mapping, text
+from harness_batch.models.fields import document, mapping, name, text
 from harness_batch.models.hosted import Wire
 from harness_batch.models.openai_calls import CallCollector
 from harness_batch.models.openai_wire import RequestWriter
@@ -109,7 +109,7 @@ class OpenAiReply:
         if self._started:
             return []
         self._started = True
-        self._response = (text(chunk, "id") or None, text(chunk, "model") or None)
+        self._response = (name(chunk, "id"), name(chunk, "model"))
         return [ReplyStarted(200, *self._response)]
 
     def _choice(self, choice: JsonObject) -> list[LlmEvent]:

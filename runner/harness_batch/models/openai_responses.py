@@ -11,7 +11,7 @@ from httpx_sse import ServerSentEvent
 from harness_batch.errors import NetworkFailure
 from harness_batch.messages import FinishReason, JsonObject
 from harness_batch.models import refusals
-from harness_batch.models.fields import document, mapping, text
+from harness_batch.models.fields import document, mapping, name, text
 from harness_batch.models.hosted import Wire
 from harness_batch.models.openai_responses_wire import RequestWriter
 from harness_batch.models.protocol import Finish, LlmEvent, ReplyStarted
@@ -131,7 +131,7 @@ class ResponsesReply:
 
 
 def _names(response: JsonObject) -> tuple[str | None, str | None]:
-    return text(response, "id") or None, text(response, "model") or None
+    return name(response, "id"), name(response, "model")
 
 
 WIRE = Wire(

@@ -144,8 +144,12 @@ def _reasoning(text: str, signature: str) -> JsonObject | None:
         return None
     if not (isinstance(kept, dict) and isinstance(kept.get("encrypted_content"), str)):
         return None
+    # These two alone: another provider may have signed with an item of its own making.
+    sealed = {
+        key: kept[key] for key in ("id", "encrypted_content") if isinstance(kept.get(key), str)
+    }
     summary = [{"type": "summary_text", "text": text}] if text else []
-    return {"type": "reasoning", **kept, "summary": summary}
+    return {"type": "reasoning", **sealed, "summary": summary}
 
 
 def _items(turns: Sequence[Said]) -> Iterator[bytes]:

@@ -21,6 +21,8 @@ from typing import Any
 import httpcore
 import trio
 
+from harness_batch.models.inflate import Unpack
+
 BURST_SECONDS = 0.04
 """How long the socket is left alone after a read that gave little."""
 UNPACED_SECONDS = 0.05
@@ -135,18 +137,28 @@ class Batches:
     time; no cancel scope may be open across calls.
     """
 
-    def __init__(self, pieces: AsyncIterator[bytes], network: PacedStream) -> None:
+    def __init__(
+        self, pieces: AsyncIterator[bytes], network: PacedStream, unpack: Unpack = list
+    ) -> None:
         self._pieces = pieces
+        self._unpack = unpack
         self._network = network
         self._waiting: Generator[Any, Any, bytes] | None = None
         self._ended = False
         network.begin_batches()
 
     async def next(self) -> list[bytes]:
-        """All pieces that one read gave; empty at the end of the body.
+        """All pieces that one read gave, unpacked; empty at the end of the body.
 
-        Raises: httpcore's errors.
+        Raises: httpcore's errors, and those of unpacking.
         """
+        # Unpacked only now: who fails in the middle of a read leaves it unfinished for ever.
+        while batch := await self._read():
+            if unpacked := self._unpack(batch):
+                return unpacked
+        return []
+
+    async def _read(self) -> list[bytes]:
         batch: list[bytes] = []
         while not self._ended:
             outcome = await self._step()

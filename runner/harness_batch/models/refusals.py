@@ -30,6 +30,10 @@ from harness_batch.errors import (
 EXCERPT_CHARACTERS = 300
 """How much of a server's own words an error quotes."""
 
+MESSAGE_CHARACTERS = 4096
+CODE_CHARACTERS = 100
+"""How much of them is looked at."""
+
 _TOO_LONG = re.compile(
     r"""prompt\ (is\ )?too\ long
     | context[_ ]length[_ ]exceeded | context[_ ](window|size|length)[_ ]exceed
@@ -77,12 +81,17 @@ _BY_CODE: Mapping[str, int] = {
 """Status that a code of an error inside a stream stands for."""
 
 
+def _shortened(text: str) -> str:
+    # Looking for words in what a server sends by the megabyte can take hours.
+    return text[:MESSAGE_CHARACTERS]
+
+
 @frozen
 class Refusal:
     """What a provider said instead of a reply; empty where it said nothing of the kind."""
 
     status: int | None
-    message: str = ""
+    message: str = field(default="", converter=_shortened)
     codes: tuple[str, ...] = ()
     """`type` and `code` of the error object, lower case."""
     retry_after: float | None = field(default=None, kw_only=True)
@@ -192,7 +201,9 @@ def _words(document: object) -> tuple[str, tuple[str, ...]]:
     if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
         message = f"{message}: {metadata['raw']}"
     codes = (error.get(key) for key in ("code", "type", "status"))
-    return message, tuple(str(c).lower() for c in codes if isinstance(c, str | int) and c)
+    return message, tuple(
+        str(c)[:CODE_CHARACTERS].lower() for c in codes if isinstance(c, str | int) and c
+    )
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

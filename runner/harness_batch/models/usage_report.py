@@ -13,14 +13,14 @@ https://openrouter.ai/docs/use-cases/usage-accounting
 from decimal import Decimal
 
 from harness_batch.messages import JsonObject, TokenUsage
-from harness_batch.models.fields import count, money
+from harness_batch.models.fields import count, money, share
 
 TICKS_PER_USD = Decimal(10**10)
 """xAI's unit of money."""
 
 
-def chat_usage(raw: JsonObject) -> TokenUsage:
-    """Of the `usage` of a chat completion."""
+def chat_usage(raw: JsonObject) -> TokenUsage | None:
+    """Of the `usage` of a chat completion; None when it does not tell the tokens."""
     prompt, completion = (
         _part(raw, "prompt_tokens_details"),
         _part(raw, "completion_tokens_details"),
@@ -28,23 +28,23 @@ def chat_usage(raw: JsonObject) -> TokenUsage:
     return _usage(
         raw,
         prompt=count(raw, "prompt_tokens"),
-        completion=count(raw, "completion_tokens"),
-        read=count(prompt, "cached_tokens") or count(raw, "prompt_cache_hit_tokens"),  # DeepSeek's
-        written=count(prompt, "cache_write_tokens"),
-        reasoning=count(completion, "reasoning_tokens"),
+        completion=_made(raw, "completion_tokens"),
+        read=share(prompt, "cached_tokens") or share(raw, "prompt_cache_hit_tokens"),  # DeepSeek's
+        written=share(prompt, "cache_write_tokens"),
+        reasoning=share(completion, "reasoning_tokens"),
     )
 
 
-def responses_usage(raw: JsonObject) -> TokenUsage:
-    """Of the `usage` of a response."""
+def responses_usage(raw: JsonObject) -> TokenUsage | None:
+    """Of the `usage` of a response; None when it does not tell the tokens."""
     taken, made = _part(raw, "input_tokens_details"), _part(raw, "output_tokens_details")
     return _usage(
         raw,
         prompt=count(raw, "input_tokens"),
-        completion=count(raw, "output_tokens"),
-        read=count(taken, "cached_tokens"),
-        written=count(taken, "cache_write_tokens"),
-        reasoning=count(made, "reasoning_tokens"),
+        completion=_made(raw, "output_tokens"),
+        read=share(taken, "cached_tokens"),
+        written=share(taken, "cache_write_tokens"),
+        reasoning=share(made, "reasoning_tokens"),
     )
 
 
@@ -66,10 +66,23 @@ def stated_cost(raw: JsonObject) -> Decimal | None:
     return None if vendors is None else fee + vendors
 
 
+def _made(raw: JsonObject, key: str) -> int | None:
+    """Tokens of output. Where only their count is missing, the total tells them."""
+    return 0 if raw.get(key) is None and share(raw, "total_tokens") else count(raw, key)
+
+
 def _usage(
-    raw: JsonObject, *, prompt: int, completion: int, read: int, written: int, reasoning: int
-) -> TokenUsage:
-    beside = max(0, count(raw, "total_tokens") - prompt - completion)
+    raw: JsonObject,
+    *,
+    prompt: int | None,
+    completion: int | None,
+    read: int,
+    written: int,
+    reasoning: int,
+) -> TokenUsage | None:
+    if prompt is None or completion is None:
+        return None
+    beside = max(0, share(raw, "total_tokens") - prompt - completion)
     if beside and beside == read != reasoning:
         prompt += read
     elif beside and reasoning in (0, beside):

@@ -186,6 +186,32 @@ async def test_a_compressed_stream_is_understood() -> None:
     assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "Hello."
 
 
+def compressed(body: bytes, encoding: str) -> Raw:
+    head = f"content-type: text/event-stream\r\ncontent-encoding: {encoding}\r\n"
+    length = f"content-length: {len(body)}\r\n\r\n"
+    return Raw(f"HTTP/1.1 200 OK\r\n{head}{length}".encode() + body)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "told"),
+    [
+        (gzip.compress(gzip.compress(b"data: " + bytes(30_000_000))), "gzip, gzip", "nobody asked"),
+        (gzip.compress(b"data: " + bytes(30_000_000)), "gzip", "more than 8388608 bytes"),
+        (b"no gzip at all", "gzip", "not the gzip that it is said to be"),
+        (b"\x1b\x00\xf8", "br", "nobody asked"),
+    ],
+    ids=["two-layers", "bomb", "none", "another"],
+)
+async def test_a_compressed_stream_never_swells_past_what_a_reply_may_have(
+    body: bytes, encoding: str, told: str
+) -> None:
+    async with serve(lambda _: compressed(body, encoding)) as server:
+        model = open_model("openai-chat", server.openai_url)
+        with pytest.raises(ProtocolBroken, match=told):
+            await replies(model, request())
+        await model.aclose()
+
+
 async def test_a_long_reply_is_read_in_bursts_and_to_its_end() -> None:
     pause = 0.001
     count = 300

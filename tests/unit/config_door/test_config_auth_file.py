@@ -56,6 +56,14 @@ def test_a_dropped_key_is_gone_and_the_others_stay(file: Path) -> None:
     assert read_stored(file).keys == {"b": "2"}
 
 
+def test_half_a_character_in_another_entry_hinders_no_login(file: Path) -> None:
+    file.parent.mkdir(parents=True)
+    file.write_text('{"mine": {"key": "\\ud800x", "note": "ü"}}')
+    file.chmod(0o600)
+    store_key(file, "anthropic", KEY)
+    assert read_stored(file).keys == {"mine": "\ud800x", "anthropic": KEY}
+
+
 def test_of_many_logins_at_once_none_is_lost(file: Path) -> None:
     names = [f"p{number}" for number in range(20)]
     with ThreadPoolExecutor(8) as pool:

@@ -93,6 +93,29 @@ def test_a_base_url_of_the_environment_that_is_none_is_a_fault(home: Path) -> No
         load(home, environ={"OPENAI_BASE_URL": "127.0.0.1"})
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"base_url": "http://exa mple/v1"}, "base_url must be a web address"),
+        ({"base_url": "http://127.0.0.1/v1\u0001"}, "base_url must be a web address"),
+        ({"headers": {"x a": "b"}}, "the header 'x a' cannot be sent"),
+        ({"headers": {"x-a": "sécret"}}, "the header 'x-a' cannot be sent"),
+        ({"headers": {"x-a": "sec\nret"}}, "the header 'x-a' cannot be sent"),
+        ({"models": {"m": {"cost": {"input": 1e30, "output": 1}}}}, "1000000"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["openai-chat", "copilot"])
+def test_what_no_request_could_carry_is_a_fault_before_there_is_one(
+    home: Path, user_file: Path, said: dict[str, object], told: str, kind: str
+) -> None:
+    mine = {"type": kind, "base_url": "http://127.0.0.1/v1", **said}
+    user_file.write_text(json.dumps({"provider": {"mine": mine}}))
+    with pytest.raises(FaultyInput) as caught:
+        load(home)
+    assert told in str(caught.value)
+    assert "ret" not in str(caught.value)
+
+
 def test_the_documented_example_gives_its_provider(home: Path, user_file: Path) -> None:
     user_file.write_text(EXAMPLE)
     provider = load(home, environ={"KEY": "secret-value"}).providers["mine"]

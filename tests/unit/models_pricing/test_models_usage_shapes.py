@@ -38,7 +38,9 @@ ROUTED = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
 
 def messages(**usage: Any) -> TokenUsage:
     """As Anthropic's Messages API reports it: the cache stands beside the input."""
-    return anthropic.usage_of(usage)
+    told = anthropic.usage_of(usage)
+    assert told is not None
+    return told
 
 
 @pytest.mark.parametrize(
@@ -148,14 +150,20 @@ def messages(**usage: Any) -> TokenUsage:
         ),
         # DeepSeek's names: 100*1.25 + 900*0.125 + 0 = 125 + 112.5 = 237.5
         (
-            chat_usage({"prompt_tokens": 1000, "prompt_cache_hit_tokens": 900}),
+            chat_usage(
+                {"prompt_tokens": 1000, "completion_tokens": 0, "prompt_cache_hit_tokens": 900}
+            ),
             GPT,
             D("0.0002375"),
         ),
         # a price that is known in part: nobody knows what 100 written tokens cost
         (
             chat_usage(
-                {"prompt_tokens": 1000, "prompt_tokens_details": {"cache_write_tokens": 100}}
+                {
+                    "prompt_tokens": 1000,
+                    "completion_tokens": 0,
+                    "prompt_tokens_details": {"cache_write_tokens": 100},
+                }
             ),
             GPT,
             None,
@@ -163,8 +171,9 @@ def messages(**usage: Any) -> TokenUsage:
     ],
 )
 def test_what_is_reported_costs_this(
-    usage: TokenUsage, prices: Prices, usd: Decimal | None
+    usage: TokenUsage | None, prices: Prices, usd: Decimal | None
 ) -> None:
+    assert usage is not None
     assert cost(usage, prices) == usd
 
 
@@ -172,8 +181,10 @@ def test_a_price_change_counts_from_its_day_on() -> None:
     cheaper = evolve(GPT, input=D(1), output=D(8), valid_from=date(2026, 3, 1))
     info = ModelInfo(prices=GPT, periods=(PricePeriod(prices=cheaper, since=date(2026, 3, 1)),))
     usage = chat_usage({**ROUTED})
+    assert usage is not None
     before = info.at(datetime(2026, 2, 28, 23, 59, 59, tzinfo=UTC)).prices
     after = info.at(datetime(2026, 3, 1, tzinfo=UTC)).prices
+    assert usage is not None
     # 1,000*1.25 + 100*10 = 2,250, then 1,000*1 + 100*8 = 1,800
     assert cost(usage, before) == D("0.00225")
     assert cost(usage, after) == D("0.0018")
@@ -183,6 +194,7 @@ def test_the_packaged_prices_know_what_a_model_cost_back_then() -> None:
     openai = ProviderSettings(name="openai", type="openai-chat")
     info = known(openai, "o3")
     usage = chat_usage({**ROUTED})
+    assert usage is not None
     # On 2025-06-10 it fell from 10 and 40 to 2 and 8: 10,000 + 4,000, then 2,000 + 800
     assert cost(usage, info.at(datetime(2025, 6, 9, tzinfo=UTC)).prices) == D("0.014")
     assert cost(usage, info.at(datetime(2025, 6, 10, tzinfo=UTC)).prices) == D("0.0028")
@@ -231,3 +243,21 @@ def test_a_model_that_costs_nothing_costs_nothing_from_the_cache_either() -> Non
 )
 def test_what_the_provider_says_a_call_cost(usage: dict[str, Any], usd: Decimal | None) -> None:
     assert stated_cost(usage) == usd
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [{}, {"input_tokens": 5}, {"input_tokens": "5", "output_tokens": 1}, {"output_tokens": 1}],
+)
+def test_what_is_not_counted_is_unknown_in_all_formats(usage: dict[str, Any]) -> None:
+    assert anthropic.usage_of(usage) is None
+    assert responses_usage(usage) is None
+
+
+@pytest.mark.parametrize("cost", ["1E+99999999", 1e300, -1, "nan", "9" * 100, 10**9])
+def test_a_stated_cost_that_nobody_can_mean_is_none(cost: object) -> None:
+    assert stated_cost({"cost": cost}) is None
+
+
+def test_a_stated_cost_of_next_to_nothing_is_nothing() -> None:
+    assert stated_cost({"cost": "1E-99999999"}) == 0

@@ -1,6 +1,7 @@
 """What a provider's answer means, in the words of many providers."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -199,3 +200,12 @@ JSON = st.recursive(
 def test_any_error_object_is_a_typed_error(error: object) -> None:
     assert isinstance(heard(error), ProviderError)
     assert isinstance(answered(400, error), ProviderError)
+
+
+@pytest.mark.parametrize("words", ["exceed", "input token count ", "<script", "prompt token count"])
+def test_words_by_the_megabyte_are_looked_through_at_once(words: str) -> None:
+    began = time.process_time()
+    heard({"message": words * 200_000, "code": words * 200_000})
+    answered(400, {"error": {"message": words * 5_000}})
+    answered(400, words * 5_000)
+    assert time.process_time() - began < 10

@@ -1,6 +1,7 @@
 """Replies out of events: odd servers understood, broken ones named."""
 
 import json
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -256,12 +257,27 @@ def test_openais_input_is_the_total_already() -> None:
             TokenUsage(input=9, output=1),
         ),
         (
-            {"prompt_tokens": "many", "completion_tokens": -4},
-            TokenUsage(),
+            {"prompt_tokens": 9, "total_tokens": 12},
+            TokenUsage(input=9, output=3, reasoning=3),
+        ),
+        *(
+            (odd, None)
+            for odd in (
+                {},
+                {"total_tokens": 5},
+                {"prompt_tokens": 9},
+                {"prompt_tokens": "9", "completion_tokens": "1"},
+                {"prompt_tokens": 9, "completion_tokens": -4},
+                {"prompt_tokens": math.nan, "completion_tokens": 4},
+                {"prompt_tokens": 9, "completion_tokens": math.inf},
+                {"prompt_tokens": 10**12, "completion_tokens": 1},
+                {"prompt_tokens": True, "completion_tokens": 1},
+            )
         ),
     ],
 )
-def test_odd_usage_is_read_as_far_as_it_makes_sense(raw: Any, usage: TokenUsage) -> None:
+def test_odd_usage_is_read_as_far_as_it_makes_sense(raw: Any, usage: TokenUsage | None) -> None:
+    # What is not told is unknown: a count of 0 would make the call free.
     for place in ({"usage": raw}, {"x_groq": {"usage": raw}}):
         finish = chunks(delta("stop", content="x"), {"choices": [], **place})[-1]
         assert isinstance(finish, Finish)
