@@ -28,6 +28,8 @@ class CommandEnd:
     exit_code: int | None
     timed_out: bool
     duration_s: float
+    limit: str = ""
+    """The sandbox's limit that the command met, in words; empty for none."""
 
 
 class Launcher(Protocol):

@@ -67,6 +67,8 @@ def how_it_ended(end: CommandEnd, timeout: float) -> str:
     """A command's end in words."""
     if end.timed_out:
         return f"timed out after {timeout:g} s"
+    if end.limit:
+        return end.limit
     code = end.exit_code
     return f"killed by signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 

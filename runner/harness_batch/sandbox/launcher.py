@@ -24,7 +24,7 @@ from attrs import Factory, define, frozen
 from harness_batch.errors import SandboxError
 from harness_batch.processes import Command, CommandEnd, Launcher
 from harness_batch.sandbox.mechanisms import Beginning, Mechanism, beginning
-from harness_batch.sandbox.policy import Policy
+from harness_batch.sandbox.policy import Limits, Policy
 from harness_batch.sandbox.reaping import children_of
 
 Sink = Callable[[bytes], None]
@@ -158,6 +158,7 @@ class _Supervised:
             exit_code=None if timed_out else exit_code,
             timed_out=timed_out,
             duration_s=time.monotonic() - started,
+            limit=_limit(answer, self.policy.limits),
         )
 
     async def _start(
@@ -254,7 +255,7 @@ def _exit_code(answer: bytes, command: Command, env: Mapping[str, str]) -> int:
     kind, _, text = answer.decode("utf-8", "replace").partition(" ")
     program = command.argv[0]
     match kind:
-        case "exit":
+        case "exit" | "crowd":
             return int(text)
         case "error" if text.startswith("folder: "):
             raise SandboxError(f"cannot run {program!r} in {str(command.cwd)!r}: {text[8:]}")
@@ -274,6 +275,12 @@ def _exit_code(answer: bytes, command: Command, env: Mapping[str, str]) -> int:
             raise SandboxError(
                 f"the process supervisor died while {program!r} ran; was it killed from outside?"
             )
+
+
+def _limit(answer: bytes, limits: Limits) -> str:
+    if not answer.startswith(b"crowd "):
+        return ""
+    return f"ended by the sandbox: more than {limits.processes} processes"
 
 
 def _encode(command: Command, cwd: Path, env: Mapping[str, str]) -> bytes:

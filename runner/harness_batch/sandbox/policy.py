@@ -42,13 +42,15 @@ Treatment = Literal["hidden", "read", "write", "protected"]
 
 @frozen(kw_only=True)
 class Limits:
-    """The most that each process may use, but for `processes` and `scratch`. Bytes, numbers.
+    """The most that each process may use, but for those that say otherwise. Bytes, numbers.
 
     Generous: against accidents and floods, never in the way of a build.
     """
 
-    processes: int = 4096
-    """Of the session together; the kernel does not count those of root."""
+    processes: int = Factory(lambda: max(512, 8 * (os.cpu_count() or 1)))
+    """Of the session together, threads not counted; a command that makes more is ended."""
+    tasks: int = 4096
+    """Processes and threads of the session together; no more can be started."""
     open_files: int = 8192
     file: int = 16 * GIB
     data: int = Factory(

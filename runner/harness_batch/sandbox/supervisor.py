@@ -12,7 +12,8 @@ supervisor's own (its end kills everything).
 Everything that comes is `SIZE (4 bytes) + marshal(...)`. First the orders, one dictionary (see
 `Orders`), answered by `ready` or `error TEXT` on the same socket. Then requests `(argv, folder,
 env)`, all bytes, with the descriptors channel, stdout and optionally stderr beside the first byte.
-The answer on the channel is one of `exit N`, `error TEXT`, `survivors`, `unkept`, then its end.
+The answer on the channel is one of `exit N`, `crowd N` (ended for too many processes), `error
+TEXT`, `survivors`, `unkept` (the keeper was lost), then its end.
 """
 
 import array
@@ -27,6 +28,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple, TypedDict
 
+from harness_batch.sandbox.crowd import Crowd
 from harness_batch.sandbox.giving_up import (
     PR_SET_NO_NEW_PRIVS,
     confine,
@@ -54,6 +56,8 @@ class Orders(TypedDict):
 
     limits: dict[str, int]
     """Most of each: `CORE`, `FSIZE`, `NOFILE`, `DATA`; `NPROC` counts beyond what is there."""
+    crowd: int
+    """Most processes of all commands together; 0 for any number."""
     capabilities: bool
     """Whether those that it has are kept."""
     filter: bytes
@@ -139,17 +143,20 @@ def _spawn(request: Request) -> int:
     )
 
 
-def _watch(child: int, channel: int, wake: int, ended: dict[int, int]) -> None:
-    """Return when the command's own process has ended, or its lifeline."""
+def _watch(child: int, channel: int, wake: int, ended: dict[int, int], crowd: Crowd) -> bytes:
+    """Return when the command's own process has ended, or its lifeline, or must: the answer."""
     while child not in ended:
-        ready = wait(channel, wake)
+        ready = wait(channel, wake, milliseconds=crowd.milliseconds())
         if channel in ready:
-            return
+            break
         drain(wake)
         reap(ended)
+        if crowd.too_many():
+            return b"crowd"
+    return b"exit"
 
 
-def _keep(request: Request, rules: int | None) -> bytes:
+def _keep(request: Request, rules: int | None, most: int) -> bytes:
     """In the keeper's process: run one command to its end and everything of it with it.
 
     Landlock begins here: what is killed later is in the same domain, and the supervisor outside.
@@ -168,10 +175,10 @@ def _keep(request: Request, rules: int | None) -> bytes:
     for descriptor in {request.stdout, request.stderr}:
         os.close(descriptor)
     ended: dict[int, int] = {}
-    _watch(child, request.channel, wake, ended)
+    answer = _watch(child, request.channel, wake, ended, Crowd(most))
     if not exterminate(ended):
         return b"survivors"
-    return b"exit %d" % os.waitstatus_to_exitcode(ended[child])
+    return b"%s %d" % (answer, os.waitstatus_to_exitcode(ended[child]))
 
 
 def _receive(control: socket.socket) -> Request | None:
@@ -195,14 +202,14 @@ def _body(control: socket.socket, head: bytes) -> bytes:
     return control.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL) if head else b""
 
 
-def _hire(request: Request, ours: Iterable[int], rules: int | None) -> int:
+def _hire(request: Request, ours: Iterable[int], rules: int | None, most: int) -> int:
     """Fork a keeper for the command; it holds none of `ours`, the supervisor's own descriptors."""
     keeper = os.fork()
     if not keeper:
         try:
             for descriptor in ours:
                 os.close(descriptor)
-            socket.socket(fileno=request.channel).sendall(_keep(request, rules))
+            socket.socket(fileno=request.channel).sendall(_keep(request, rules, most))
             os._exit(0)
         except OSError as error:
             sys.stderr.write(f"harness-batch supervisor: {error}\n")
@@ -211,7 +218,7 @@ def _hire(request: Request, ours: Iterable[int], rules: int | None) -> int:
     return keeper
 
 
-def supervise(control: socket.socket, rules: int | None, helpers: set[int]) -> None:
+def supervise(control: socket.socket, rules: int | None, helpers: set[int], most: int) -> None:
     """Serve the runner until it closes its end or dies, then kill all that is left."""
     wake, keepers = wake_on_child(), dict[int, int]()
     while True:
@@ -225,7 +232,7 @@ def supervise(control: socket.socket, rules: int | None, helpers: set[int]) -> N
                 break
             try:
                 ours = (control.fileno(), wake, *keepers.values())
-                keepers[_hire(request, ours, rules)] = request.channel
+                keepers[_hire(request, ours, rules, most)] = request.channel
             except OSError:
                 os.close(request.channel)  # no process to be had: it ends without an answer
             finally:
@@ -269,5 +276,5 @@ def main(descriptor: int) -> None:
             control.sendall(f"error {error}".encode())
         else:
             control.sendall(b"ready")
-            supervise(control, rules, helpers)
+            supervise(control, rules, helpers, orders["crowd"])
     os._exit(0)

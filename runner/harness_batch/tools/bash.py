@@ -115,6 +115,8 @@ def _ending(end: CommandEnd, timeout: float) -> str:
             f"timed out after {timeout:g} s and was killed with all its processes; what it printed "
             f"until then stands above. timeout may be up to {BASH_TIMEOUT_MAX_SECONDS} s"
         )
+    if end.limit:
+        return f"{end.limit}, after {end.duration_s:.1f} s (exit code {end.exit_code})"
     if end.exit_code is not None and end.exit_code < 0:
         return f"killed by signal {-end.exit_code} after {end.duration_s:.1f} s"
     return f"exit code {end.exit_code} after {end.duration_s:.1f} s"

@@ -1,0 +1,94 @@
+"""Too many processes end the command that has them, and nothing else; every mechanism, root too.
+
+The bombs are bounded: they start a fixed number of processes that end by themselves.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from harness_batch.processes import Command, CommandEnd, Launcher
+from harness_batch.sandbox.launcher import open_launcher
+from harness_batch.sandbox.mechanisms import MECHANISMS, Mechanism, lacking
+from harness_batch.sandbox.policy import Closed, Limits, Policy
+from harness_batch.sandbox.view import extended, host_view
+from workspace_processes import commands_of, started_by
+
+MOST = 60
+BOMB = """
+import os, sys, time
+born = 0
+for number in range(600):
+    try:
+        pid = os.fork()
+    except OSError:
+        break
+    if not pid:
+        os.setsid()
+        if number % 2 and os.fork():
+            os._exit(0)
+        time.sleep(8)
+        os._exit(0)
+    born += 1
+    time.sleep(0.001)
+print(born, flush=True)
+time.sleep(8)
+"""
+
+
+@pytest.fixture(params=MECHANISMS)
+def mechanism(request: pytest.FixtureRequest) -> Mechanism:
+    name: Mechanism = request.param
+    if (why := lacking(name)) is not None:
+        pytest.skip(f"{name}: {why}")
+    return name
+
+
+def policy(folder: Path, limits: Limits) -> Policy:
+    paths = extended(host_view(os.environ), write=[folder])
+    env = {"PATH": os.environ["PATH"]}
+    return Policy(env=env, cwd=folder, network=Closed(), paths=paths, limits=limits)
+
+
+async def run(launcher: Launcher, *argv: str) -> CommandEnd:
+    return await launcher.run(Command(argv=argv, cwd=Path(), timeout=20), lambda _: None)
+
+
+async def bomb(launcher: Launcher) -> CommandEnd:
+    return await run(launcher, sys.executable, "-I", "-S", "-c", BOMB)
+
+
+async def test_a_bomb_is_ended_and_told_and_the_command_beside_it_goes_on(
+    mechanism: Mechanism, tmp_path: Path
+) -> None:
+    peak, ends = 0, list[CommandEnd]()
+
+    async def look() -> None:
+        nonlocal peak
+        while True:
+            peak = max(peak, len(started_by(os.getpid())))
+            await trio.sleep(0.02)  # a number that rises and falls: there is no event to wait for
+
+    async with open_launcher(policy(tmp_path, Limits(processes=MOST)), mechanism) as launcher:
+
+        async def bystander() -> None:
+            ends.append(await run(launcher, "sh", "-c", "sleep 1; exit 3"))
+
+        async with trio.open_nursery() as looking:
+            looking.start_soon(look)
+            async with trio.open_nursery() as beside:
+                beside.start_soon(bystander)
+                ended = await bomb(launcher)
+            looking.cancel_scope.cancel()
+        assert (await run(launcher, "sh", "-c", "exit 4")).exit_code == 4
+
+    assert ended.limit == f"ended by the sandbox: more than {MOST} processes"
+    assert ended.exit_code == -9
+    assert not ended.timed_out
+    assert ended.duration_s < 5
+    assert MOST <= peak < 500
+    assert [(end.exit_code, end.limit) for end in ends] == [(3, "")]
+    assert commands_of(os.getpid()) == set()
