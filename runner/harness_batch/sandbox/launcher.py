@@ -265,6 +265,10 @@ def _exit_code(answer: bytes, command: Command, env: Mapping[str, str]) -> int:
             )
         case "error":
             raise SandboxError(f"cannot run {program!r}: {text.partition(': ')[2]}")
+        case "unkept":
+            raise SandboxError(
+                f"the supervisor of {program!r} was killed or stopped; all that it ran was killed"
+            )
         case "survivors":
             raise SandboxError(f"processes of {program!r} could not be killed")
         case _:
