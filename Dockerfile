@@ -9,7 +9,8 @@ ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
 COPY . .
 RUN python -m venv /opt/harness-batch \
-    && /opt/harness-batch/bin/pip install --constraint constraints.txt .
+    && /opt/harness-batch/bin/pip install --constraint constraints.txt hatchling \
+    && /opt/harness-batch/bin/pip install --constraint constraints.txt --no-build-isolation .
 
 FROM ${BASE}
 # Debian takes old versions off its mirrors, so a pinned version would only break the build later.

@@ -1,5 +1,7 @@
 """The words for running programs: a command, how it ended, and who runs it."""
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -45,3 +47,14 @@ class Launcher(Protocol):
         tree on cancellation. Raises: SandboxError when the program cannot be started.
         """
         ...
+
+
+def own_program(name: str, *more: str) -> str | None:
+    """Absolute path of a program that the runner itself calls; None when there is none.
+
+    Looked for in the absolute folders on PATH and in `more`: an empty or relative entry means the
+    folder that one happens to be in, and that may be a stranger's repository.
+    """
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    absolute = [folder for folder in folders if Path(folder).is_absolute()]
+    return shutil.which(name, path=os.pathsep.join((*absolute, *more)))

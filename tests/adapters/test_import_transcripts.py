@@ -1,7 +1,9 @@
 """Transcripts of other agents in the history: the tokens of their sources, once, and no secrets."""
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,11 @@ from foreign_transcripts import (
     jsonl,
     opencode_database,
 )
-from harness_batch.app.importing import Imported, import_transcripts
+from harness_batch.app.importing import KEYS, Imported, import_transcripts
 from harness_batch.config.door import load_config
 from harness_batch.errors import FaultyInput
 from harness_batch.store.asking import open_readonly_for_user_sql
+from harness_batch.transcripts.door import read_transcripts
 
 SECRET = "hunter2-is-no-password"
 
@@ -208,3 +211,43 @@ def test_totals_that_were_counted_anew_are_added(tmp_path: Path) -> None:
     again["payload"]["info"]["last_token_usage"] |= {"input_tokens": 500, "output_tokens": 10}
     (told,) = bring(tmp_path, jsonl(tmp_path / "a.jsonl", [*rows, again]))
     assert (told.usage.input, told.usage.output) == (20500, 370)
+
+
+def test_a_line_of_another_kind_does_not_hide_what_a_file_is(tmp_path: Path) -> None:
+    kinds: tuple[dict[str, Any], ...] = ({"type": [], "uuid": "x"}, {"type": {}, "payload": {}})
+    for odd in kinds:
+        file = jsonl(tmp_path / "odd.jsonl", [odd, *claude_rows()])
+        assert [one.agent for one in bring(tmp_path, file)] == ["claude-code"]
+
+
+def test_what_is_nested_too_deeply_is_told_with_its_line(tmp_path: Path) -> None:
+    file = jsonl(tmp_path / "deep.jsonl", claude_rows())
+    with file.open("a") as stream:
+        stream.write('{"type": "user", "x": ' + '{"a":' * 400 + "1" + "}" * 400 + "}\n")
+    with pytest.raises(FaultyInput, match=r"deep\.jsonl:\d+:1: it is nested too deeply"):
+        bring(tmp_path, file)
+
+
+def test_a_reply_of_many_parts_takes_no_square_of_time(tmp_path: Path) -> None:
+    meta = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "c"}}
+    item = {"type": "reasoning", "summary": [{"text": "x"}]}
+    part = {"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": item}
+    (one,) = read_transcripts(jsonl(tmp_path / "long.jsonl", [meta, *[part] * 20_000]))
+    assert [len(said.bodies) for said in one.said] == [20_000]
+
+
+def test_beginnings_of_keys_without_an_end_take_no_square_of_time() -> None:
+    begin = "-----BEGIN PRIVATE KEY-----\n"
+    assert KEYS.sub("", begin * 20_000) == begin * 20_000
+    assert KEYS.sub("", f"{begin}x\n{begin}MII\n-----END PRIVATE KEY-----") == f"{begin}x\n"
+
+
+def test_a_view_in_the_place_of_a_table_is_not_run(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "endless.db")) as connection:
+        connection.executescript(
+            "CREATE TABLE message (id); CREATE TABLE part (id);"
+            "CREATE VIEW session AS WITH RECURSIVE n (id) AS"
+            " (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id FROM n;"
+        )
+    with pytest.raises(FaultyInput, match="has not the tables of opencode"):
+        bring(tmp_path, tmp_path / "endless.db")

@@ -114,7 +114,7 @@ async def test_a_bomb_is_ended_and_told_and_the_command_beside_it_goes_on(
     assert ended.exit_code == -9
     assert not ended.timed_out
     assert ended.duration_s < 5
-    assert peak < 500
+    assert peak < 500  # looked at now and then: the real peak may lie between two looks
     assert [(end.exit_code, end.limit) for end in ends] == [(3, "")]
     assert commands_of(os.getpid()) == set()
 

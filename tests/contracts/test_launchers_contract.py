@@ -292,7 +292,7 @@ async def test_a_keeper_that_is_killed_leaves_nothing_and_the_next_command_runs(
 
     async with launching(tmp_path) as launcher:
         command = Command(argv=("sh", "-c", "setsid sleep 600 & echo $!; sleep 600"), cwd=Path())
-        with pytest.raises(SandboxError, match="supervisor died"):
+        with pytest.raises(SandboxError, match="killed or stopped"):
             await launcher.run(command, hear)
         assert (await sh(launcher, "exit 3"))[0].exit_code == 3
         assert not running(int(output[0]))

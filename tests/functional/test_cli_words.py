@@ -121,6 +121,8 @@ def test_a_missing_key_is_named_on_the_screen(ran: Path) -> None:
             "--deny webftech: `webftech` is no permission; did you mean `webf",
         ),
         (("-p", "a=1", "-p", "b=2"), "-p b: no recipe declares it"),
+        (("-m", "claude-sonnet-5"), "did you mean `anthropic/claude-sonnet-5`?"),
+        (("--allow", "Bash(git diff:*)"), "a rule is PERMISSION:PATTERN, `bash:git diff *` for"),
     ],
     ids=str,
 )
@@ -135,6 +137,12 @@ def test_a_wrong_value_is_named_with_its_option(
 def test_a_misspelt_bundled_recipe_is_recognised(tmp_path: Path) -> None:
     assert "did you mean `review-pr`?" in harness_batch(tmp_path, "run", "reviwe-pr").stderr
     assert "it is no file" in harness_batch(tmp_path, "run", str(tmp_path)).stderr
+
+
+def test_a_prompt_on_the_command_line_is_told_where_prompts_stand(tmp_path: Path) -> None:
+    done = harness_batch(tmp_path, "Mend the failing test")
+    assert done.returncode == 2
+    assert "a task is written into a recipe" in done.stderr
 
 
 def test_a_format_that_is_not_there_is_answered_with_those_there_are(ran: Path) -> None:

@@ -111,6 +111,11 @@ def test_a_call_is_explained_by_rule_and_line(
         assert words_told in text
 
 
+def test_an_input_that_is_nested_too_deeply_is_a_plain_text(ran: Path) -> None:
+    words = ("explain", "strict.yaml", "--tool", "todo", '{"a":' + "[" * 3000)
+    assert harness_batch(ran, "permissions", *words).startswith("allowed\n")
+
+
 def test_a_rule_of_the_configuration_is_told_with_its_line(ran: Path, tmp_path: Path) -> None:
     config = tmp_path / "config.jsonc"
     config.write_text('{\n  // mine\n  "permissions": {\n    "webfetch": {"*": "allow"}}\n}\n')

@@ -155,6 +155,10 @@ def test_a_huge_answer_is_written_as_it_comes_and_a_reader_may_leave(home: Path)
             assert child.stderr.read() == ""
 
 
+def test_bytes_that_are_no_text_are_told(home: Path) -> None:
+    assert "no UTF-8" in harness_batch(home, "query", "SELECT 1 -- \udcff", code=2).stderr
+
+
 def test_odd_values_come_through_every_form(home: Path) -> None:
     sql = (
         "SELECT 'a,\"b\"' || chr(10) || 'c' AS text, '\\x00\\xFF'::BLOB AS raw, NULL AS nothing,"
@@ -227,8 +231,9 @@ def test_a_gate_answers_with_its_exit_code(ran: Path) -> None:
     words = ("compare", "good", "last", "--format", "json")
     page: Any = json.loads(harness_batch(ran, *words, *gate).stdout)
     assert page["items"][0]["change"] == "fixed"
-    told = harness_batch(ran, "compare", "good", "last", "--max-cost-increase", "2", code=2).stderr
-    assert "write a share such as 20%" in told
+    for share in ("2", "1e999999999%"):
+        done = harness_batch(ran, "compare", "good", "last", "--max-cost-increase", share, code=2)
+        assert "write a share such as 20%" in done.stderr
 
 
 def test_runs_that_only_the_history_knows_are_compared(ran: Path, tmp_path: Path) -> None:

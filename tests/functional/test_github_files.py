@@ -91,12 +91,42 @@ def test_every_dependency_has_a_pinned_version_that_fits() -> None:
         if "==" in line
     )
     known = {re.sub(r"[-_.]+", "-", name).lower(): Version(pin) for name, pin in pins.items()}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for text in project["dependencies"]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for text in (*project["project"]["dependencies"], *project["build-system"]["requires"]):
         wanted = Requirement(text)
         name = re.sub(r"[-_.]+", "-", wanted.name).lower()
         assert name in known, f"{name} is not in constraints.txt"
         assert known[name] in wanted.specifier, text
+
+
+@pytest.mark.parametrize("action", [ACTION, APPLY], ids=["run", "apply"])
+def test_an_installation_sees_no_key_of_the_job_and_nothing_in_it_floats(
+    action: Path, tmp_path: Path
+) -> None:
+    """`python3 -m venv DIR` is played by a script; the python it puts there tells of each call."""
+    log = tmp_path / "log"
+    tells = tmp_path / "tells"
+    tells.write_text(f'#!/bin/sh\n{{ echo "CALL $*"; env; }} >>{log}\n')
+    venv = tmp_path / "python3"
+    venv.write_text(f'#!/bin/sh\nmkdir -p "$3/bin"\ncp {tells} "$3/bin/python"\n')
+    for script in (tells, venv):
+        script.chmod(0o755)
+    (step,) = (s for s in loaded(action)["runs"]["steps"] if s["name"] == "Install harness-batch")
+    given = {"PIP_INDEX_URL": "https://index.example/simple", "HTTPS_PROXY": "http://proxy.example"}
+    keys = {"ANTHROPIC_API_KEY": "sk-ant-canary", "GITHUB_TOKEN": "ghs-canary"}
+    subprocess.run(
+        ["bash", "-c", step["run"]], check=True, cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "RUNNER_TEMP": str(tmp_path / "temp"),
+             "ACTION_CODE": "/code", "ACTION_VERSION": "", **given, **keys},
+    )  # fmt: skip
+    said = log.read_text()
+    assert "canary" not in said
+    calls = [line for line in said.splitlines() if line.startswith("CALL")]
+    assert [line.split()[-1] for line in calls] == ["hatchling", "/code"]
+    assert all("--constraint /code/constraints.txt" in line for line in calls)
+    assert "--no-build-isolation" in calls[1]
+    for name, value in given.items():
+        assert said.count(f"{name}={value}\n") == len(calls)
 
 
 def test_inputs_and_outputs_are_told_as_the_actions_have_them() -> None:

@@ -1,6 +1,6 @@
 """What contains the sessions of a run: the mechanism, the promises of it, and each one's policy."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Thread
@@ -19,7 +19,8 @@ from harness_batch.sandbox.host import ON_DEMAND, Host, mends, probe_host, probe
 from harness_batch.sandbox.mechanisms import Mechanism
 from harness_batch.sandbox.policy import Closed, Limits, Network, Open, Policy, Through, Treatment
 from harness_batch.sandbox.probe import REQUIRED
-from harness_batch.sandbox.view import extended, host_view
+from harness_batch.sandbox.view import extended, host_view, runtime
+from harness_batch.workspace.repository import configurations
 from harness_batch.workspace.worktree import Workspace
 
 UNPROBED = Host(mechanism="plain", properties={}, passed_over={})
@@ -49,6 +50,11 @@ class Containment:
             why = "; ".join(f"{name}: {self.host.why_not(name)}" for name in missing)
             steps = "".join(f"; {step}" for step in mends(self.host))
             return f"the host does not give what is needed: {why}{steps}"
+        if "secrets-hidden" in self.needed(wish) and self._cannot_hide_config(item):
+            return (
+                "secrets-hidden must hold, but with `workspace.mode: in-place` Landlock cannot "
+                "hide .git/config, which may hold tokens; use `mode: worktree`, or bubblewrap"
+            )
         if "net-none" in self.needed(wish) and wish.network == "all":
             return (
                 f"net-none must hold ({self._whose(wish)}), but the recipe asks for `network: all`"
@@ -76,8 +82,14 @@ class Containment:
     def policy(
         self, item: Item, workspace: Workspace, env: Mapping[str, str], network: Network
     ) -> Policy:
-        """For the commands of one session. Blocks."""
+        """For the commands of one session. Blocks. Raises: SandboxError."""
         wish, place = item.recipe.sandbox, workspace.private.parent
+        ours = tuple(_our_own_in(workspace.root))
+        if ours and self.mechanism(wish) == "landlock":
+            raise SandboxError(
+                f"the runner itself lies in the checkout ({ours[0]}), where Landlock cannot keep "
+                "commands from changing it; install it elsewhere, or use `workspace.mode: worktree`"
+            )
         write = [Path(path).expanduser() for path in wish.write]
         for path in write:
             with suppress(OSError):  # what cannot be made cannot be written to either
@@ -93,10 +105,22 @@ class Containment:
                 self.base,
                 write=(*own, *write),
                 read=(place, repository.objects, item.recipe.file.parent),
-                protected=(workspace.root / ".git", workspace.root / ".harness"),
-                hide=(repository.common_dir / "config", repository.git_dir / "config.worktree"),
+                protected=(
+                    *(workspace.root / name for name in (".git", ".harness")),
+                    # What the runner itself is made of may lie in a checkout that is worked in.
+                    *ours,
+                ),
+                hide=(
+                    place.parent.parent,  # where all sessions work
+                    *(() if self._cannot_hide_config(item) else configurations(repository)),
+                ),
             ),
         )
+
+    def _cannot_hide_config(self, item: Item) -> bool:
+        """Landlock hides nothing in a folder that can be written to."""
+        in_place = item.recipe.workspace.mode == "in-place"
+        return in_place and self.mechanism(item.recipe.sandbox) == "landlock"
 
     def setup_network(self, item: Item) -> Network:
         """Which network the commands of `workspace.setup` have."""
@@ -125,6 +149,13 @@ class Containment:
             f"sandbox: {self.host.mechanism}, without {', '.join(lost)}; see `harness-batch "
             "doctor`",
         )
+
+
+def _our_own_in(root: Path) -> Iterator[Path]:
+    """What the runner is made of, as far as it lies in a work tree; not the tree itself."""
+    for path in runtime():
+        if root in path.resolve().parents:
+            yield path
 
 
 @asynccontextmanager

@@ -154,7 +154,7 @@ def _json_object(text: str) -> JsonObject | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

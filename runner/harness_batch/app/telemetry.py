@@ -60,6 +60,7 @@ def send(database: Path, run_id: str | None, *, patience_s: float = PATIENCE_S) 
         trace = read_trace(database, run_id)
     except ReportError as error:
         raise UsageError(str(error)) from error
+    _quieten()
     exporter = _exporter(patience_s)
     ready = _readable(trace, spans(trace))
     outcome: list[bool] = []
@@ -72,7 +73,6 @@ def send(database: Path, run_id: str | None, *, patience_s: float = PATIENCE_S) 
                 return
         outcome.append(True)
 
-    _quieten()
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(patience_s)

@@ -1,6 +1,6 @@
 """`harness-batch compare`: a run beside its baseline, and a gate when it is told what must hold."""
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -71,14 +71,18 @@ def command(
         ctx.exit(1)
 
 
+_HIGHEST = Decimal(10) ** 12
+"""A share with which costs can still be multiplied."""
+
+
 def _share(text: str | None) -> Decimal | None:
     """`20%` is 0.2."""
     if text is None:
         return None
     try:
         share = Decimal(text.strip().removesuffix("%")) / 100
-    except InvalidOperation:
+    except ArithmeticError:
         share = Decimal("NaN")
-    if not text.strip().endswith("%") or not share.is_finite() or share < 0:
+    if not text.strip().endswith("%") or not share.is_finite() or not 0 <= share <= _HIGHEST:
         raise UsageError(f"--max-cost-increase {text}: write a share such as 20%")
     return share

@@ -1,7 +1,6 @@
 """`harness-batch doctor`: what this host can do for a run, and what is missing."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,12 +28,13 @@ def command(as_json: bool, config: Path | None) -> None:
     from harness_batch.app.containment import examined
     from harness_batch.app.credentials import credential_states
     from harness_batch.config.door import load_config
+    from harness_batch.processes import own_program
     from harness_batch.sandbox.host import mends
 
     host = trio.run(examined, os.environ)
     steps = tuple(mends(host))
     loaded = load_config(repo=Path.cwd(), explicit=config, environ=os.environ)
-    programs = {name: shutil.which(name) for name in ("git", "bash", "rg", "bwrap")}
+    programs = {name: own_program(name) for name in ("git", "bash", "rg", "bwrap")}
     providers = {state.provider: state.told for state in credential_states(loaded)}
     if as_json:
         facts = {

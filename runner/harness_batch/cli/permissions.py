@@ -23,16 +23,21 @@ class _Permissions(click.Group):
             args = ["decided", *args]
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Those of the hidden command: they are what follows `permissions RUN...`."""
+        there = (one for one in decided.get_params(ctx) if isinstance(one, click.Option))
+        rows = [told for one in there if (told := one.get_help_record(ctx))]
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
+        self.format_commands(ctx, formatter)
+
 
 @click.group(cls=_Permissions, no_args_is_help=True, subcommand_metavar="RUN... | explain RECIPE")
 def command() -> None:
-    r"""Tell which rules decided what in RUN..., suggest the least rules, try others.
+    """Tell which rules decided what in RUN..., suggest the least rules, try others.
 
-    \b
-    harness-batch permissions RUN...                 which rules decided what
-    harness-batch permissions RUN... --suggest       the least rules for what was used
-    harness-batch permissions RUN... --try RECIPE    the decisions under other rules
-    harness-batch permissions explain RECIPE --tool bash 'git push'
+    RUN is an id, a folder, `last`, or an id that the history knows. `permissions explain RECIPE
+    --tool bash 'git push'` says which rule decides a call, before anything runs.
     """
 
 

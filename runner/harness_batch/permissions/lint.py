@@ -43,6 +43,7 @@ _ALIASES = {
     "todowrite": "todo",
 }
 _LINE = re.compile(r":\d+$")
+_CALL = re.compile(r"\w+\(")
 
 
 @frozen
@@ -68,6 +69,10 @@ def unknown_permission(name: str) -> str | None:
     """What to say of a name, wildcards allowed, that no tool ever asks for; else None."""
     if any(matches(name, known) for known in PERMISSIONS):
         return None
+    if _CALL.match(name):
+        # `Bash(git diff:*)`, as Claude Code writes it; a rule ends at its first colon
+        form = "a rule is PERMISSION:PATTERN, `bash:git diff *` for example"
+        return f"`{name}` is no permission; {form}"
     near = nearest(_ALIASES.get(name, name), PERMISSIONS)
     hint = near or f"; known are {', '.join(PERMISSIONS)}"
     return f"`{name}` is no permission{hint}"

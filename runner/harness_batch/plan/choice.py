@@ -87,7 +87,7 @@ class Chooser:
         try:
             ref = ModelRef.parse(text)
         except ValueError:
-            return Wrong(f"model `{text}` must be PROVIDER/MODEL", "model")
+            return Wrong(f"model `{text}` must be PROVIDER/MODEL{self._whose(text)}", "model")
         provider = self.config.providers.get(ref.provider)
         if provider is None:
             close = nearest(ref.provider, self.config.providers)
@@ -105,6 +105,13 @@ class Chooser:
             listed = ", ".join(provider.models) or "none; `harness-batch models` shows the catalog"
             return Wrong(f"{told} (listed: {listed})", "model")
         return ref
+
+    def _whose(self, name: str) -> str:
+        """For a model without its provider: the first one that lists it."""
+        for word, provider in sorted(self.config.providers.items()):
+            if provider.type not in FREE and name in self.known.names(provider):
+                return f"; did you mean `{word}/{name}`?"
+        return ""
 
     def _known(self) -> str:
         return ", ".join(sorted(self.config.providers))

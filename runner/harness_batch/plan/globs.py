@@ -59,10 +59,25 @@ def _segment(part: str) -> str:
         elif letter == "?":
             expression += r"[^/]"
         elif letter == "[" and end > 0:
-            inner = part[position + 1 : end].replace("\\", r"\\").replace("[", r"\[")
-            expression += f"[^{inner[1:]}]" if inner[0] in "!^" else f"[{inner}]"
+            expression += _class(part[position + 1 : end])
             position = end
         else:
             expression += re.escape(letter)
         position += 1
     return re.sub(r"(?:\[\^/\]\*){2,}", "[^/]*", expression)
+
+
+def _class(inner: str) -> str:
+    """What stands between `[` and `]`: letters, and ranges where a hyphen stands between two."""
+    negated = inner[0] in "!^"
+    letters = inner[1:] if negated else inner
+    expression = ""
+    position = 0
+    while position < len(letters):
+        # Each letter escaped: `--`, `[`, `&&` and the like mean more to `re` than to a shell.
+        expression += re.escape(letters[position])
+        if letters[position + 1 : position + 2] == "-" and position + 2 < len(letters):
+            expression += "-" + re.escape(letters[position + 2])
+            position += 2
+        position += 1
+    return f"[^{expression}]" if negated else f"[{expression}]"

@@ -16,6 +16,10 @@ from harness_batch.words import nearest
 
 _SHARED = Path("share/harness-batch/recipes")
 _SAMPLE = Path("samples/fix-failing-test")
+_NO_PROMPT = (
+    "; a task is written into a recipe, with what it may do: `harness-batch init --recipe FILE`"
+    " begins one, and FILE with `prompt: ...` is the least"
+)
 
 
 def find_recipe(word: str, cwd: Path) -> Path:
@@ -32,7 +36,7 @@ def find_recipe(word: str, cwd: Path) -> Path:
     names = ", ".join(sorted(bundled)) or "none was found"
     why = "it is no file" if (cwd / path).exists() else "no such file"
     told = f"no recipe `{word}`: {why}, and bundled are: {names}"
-    raise UsageError(told + nearest(word, bundled))
+    raise UsageError(told + (_NO_PROMPT if " " in word else nearest(word, bundled)))
 
 
 def bundled_recipes() -> dict[str, Path]:

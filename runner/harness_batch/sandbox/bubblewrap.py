@@ -7,13 +7,12 @@ started with an empty environment, since /proc/1/environ shows that, and without
 the runner by its socket.
 """
 
-import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from harness_batch.processes import own_program
 from harness_batch.sandbox.policy import Open, Policy, Through, Treatment
 from harness_batch.sandbox.view import SYSTEM, parents_first
 
@@ -26,6 +25,7 @@ _DEVICES = ("--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc
 _EMPTY = str(Path(__file__).parents[1] / "py.typed")
 """Lies over hidden files: readable and empty, as a device of the host would not be."""
 _SCRATCH = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - private in there
+_MEMORY = "/dev/shm"  # noqa: S108 - private in there
 PROXY = "/tmp/.egress"  # noqa: S108
 """Where the proxy's socket is inside."""
 
@@ -33,7 +33,7 @@ PROXY = "/tmp/.egress"  # noqa: S108
 @cache
 def program() -> str | None:
     """Bubblewrap's absolute path, None where it is not installed."""
-    found = shutil.which("bwrap", path=os.environ.get("PATH", os.defpath) + ":/usr/bin")
+    found = own_program("bwrap", "/usr/bin")
     return found and str(Path(found).resolve())
 
 
@@ -60,6 +60,8 @@ def _files(policy: Policy) -> Iterator[str]:
     else:
         yield from _system()
     yield from _DEVICES
+    if _takes_sizes():
+        yield from ("--perms", "1777", "--size", str(policy.limits.scratch), "--tmpfs", _MEMORY)
     emptied: list[str] = []
     for path, treatment in parents_first(policy.paths):
         options = tuple(_laid(policy, path, treatment))

@@ -114,7 +114,7 @@ def secret_values(environ: Mapping[str, str]) -> Iterator[str]:
     """
     for name, raw in environ.items():
         value = raw.strip()
-        if not _matches(name.upper(), SECRET) or value.startswith(("/", "~", ".")):
+        if not sounds_secret(name) or value.startswith(("/", "~", ".")):
             continue
         if "://" in value:
             password = _password(value)
@@ -134,8 +134,12 @@ def _password(url: str) -> str:
 def _asked_for(name: str, allow: Sequence[str]) -> bool:
     if name in allow:
         return True
-    sounds_secret = _matches(name.upper(), SECRET)
-    return not sounds_secret and _matches(name, allow)
+    return not sounds_secret(name) and _matches(name, allow)
+
+
+def sounds_secret(name: str) -> bool:
+    """Whether a variable of that name is taken for a secret."""
+    return _matches(name.upper(), SECRET)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

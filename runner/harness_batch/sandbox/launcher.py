@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -49,32 +49,29 @@ async def open_launcher(
     """
     start = beginning(policy, mechanism)
     ours, theirs = socket.socketpair()
-    async with AsyncExitStack() as opened:
-        for end in (ours, theirs):
-            opened.enter_context(end)
-        said = opened.enter_context(os.fdopen(os.memfd_create("hb-said"), "rb"))
-        bounds = await opened.enter_async_context(open_bounds(policy.limits, find))
-        try:
-            process = await trio.lowlevel.open_process(
-                (*start.argv, str(theirs.fileno())),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=said.fileno(),
-                env=start.env,
-                cwd="/",
-                pass_fds=(theirs.fileno(),),
-                start_new_session=True,  # Ctrl-C is the runner's to handle
-            )
-        except OSError as error:
-            raise SandboxError(f"cannot start the process supervisor: {error}") from error
-        theirs.close()
-        control = trio.socket.from_stdlib_socket(ours)
-        try:
-            yield _Supervised(control, policy, start, said, bounds, process.pid)
-        finally:
-            ours.close()
-            with trio.CancelScope(shield=True):
-                await _ended(process)
+    with ours, theirs, os.fdopen(os.memfd_create("hb-said"), "rb") as said:
+        async with open_bounds(policy.limits, find) as bounds:
+            try:
+                process = await trio.lowlevel.open_process(
+                    (*start.argv, str(theirs.fileno())),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=said.fileno(),
+                    env=start.env,
+                    cwd="/",
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,  # Ctrl-C is the runner's to handle
+                )
+            except OSError as error:
+                raise SandboxError(f"cannot start the process supervisor: {error}") from error
+            theirs.close()
+            control = trio.socket.from_stdlib_socket(ours)
+            try:
+                yield _Supervised(control, policy, start, said, bounds, process.pid)
+            finally:
+                ours.close()
+                with trio.CancelScope(shield=True):
+                    await _ended(process)
 
 
 async def _ended(process: trio.Process) -> None:
@@ -278,6 +275,10 @@ def _exit_code(answer: bytes, command: Command, env: Mapping[str, str]) -> int:
             )
         case "error":
             raise SandboxError(f"cannot run {program!r}: {text.partition(': ')[2]}")
+        case "unkept":
+            raise SandboxError(
+                f"the supervisor of {program!r} was killed or stopped; all that it ran was killed"
+            )
         case "survivors":
             raise SandboxError(f"processes of {program!r} could not be killed")
         case _:

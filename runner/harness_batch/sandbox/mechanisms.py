@@ -15,7 +15,7 @@ from attrs import Factory, frozen
 
 from harness_batch.errors import SandboxError
 from harness_batch.sandbox import bubblewrap, giving_up, relay, syscall_filter
-from harness_batch.sandbox.policy import Closed, Limits, Policy, Through
+from harness_batch.sandbox.policy import Closed, Limits, Policy, Through, Treatment
 from harness_batch.sandbox.supervisor import Orders
 from harness_batch.sandbox.view import SYSTEM, readable_beside
 
@@ -73,7 +73,9 @@ def beginning(policy: Policy, mechanism: Mechanism) -> Beginning:
 def _bubblewrapped(policy: Policy) -> Beginning:
     if (why := lacking("bubblewrap")) is not None:
         raise SandboxError(why)
-    orders = _orders(policy.limits, calls=syscall_filter.program(syscall_filter.INTERNET))
+    orders = _orders(
+        policy.limits, calls=syscall_filter.program(syscall_filter.INTERNET, own_ipc=True)
+    )
     more: dict[str, str] = {}
     if isinstance(policy.network, Through):
         orders["proxy"] = os.fsencode(bubblewrap.PROXY)
@@ -87,20 +89,29 @@ def _landlocked(policy: Policy) -> Beginning:
     if isinstance(policy.network, Through):
         raise SandboxError("Landlock cannot let single hosts through; that needs bubblewrap")
     families = () if isinstance(policy.network, Closed) else syscall_filter.INTERNET
-    orders = _orders(policy.limits, calls=syscall_filter.program(families))
+    orders = _orders(policy.limits, calls=syscall_filter.program(families, own_ipc=False))
     orders["capabilities"] = False
-    if policy.view == "host":
-        readable = list(readable_beside(policy.paths))
-    else:
-        readable = [
-            *((Path(name), True) for name in (*SYSTEM, "/proc", "/dev", "/sys")),
-            *((path, True) for path, how in policy.paths.items() if how == "read"),
-        ]
+    _refuse_hidden_in_writable(policy)
+    # Disks, terminals and shared memory of the host are no less readable than files.
+    paths: dict[Path, Treatment] = {Path("/dev"): "hidden", **policy.paths}
+    tops = ("/",) if policy.view == "host" else (*SYSTEM, "/proc", "/sys")
+    readable = list(readable_beside(paths, map(Path, tops)))
     read = [os.fsencode(path) for path, whole in readable if whole]
-    listed = [os.fsencode(path) for path, whole in readable if not whole]
+    listed = [b"/dev", *(os.fsencode(path) for path, whole in readable if not whole)]
     write = [os.fsencode(path) for path, how in policy.paths.items() if how == "write"]
     orders["rules"] = (read, [*write, *map(os.fsencode, _DEVICES)], listed)
     return Beginning(argv=_SUPERVISOR, orders=orders, env=dict(policy.env))
+
+
+def _refuse_hidden_in_writable(policy: Policy) -> None:
+    """Raises: SandboxError. Landlock can only add rights to those of the folders above."""
+    write = {path for path, how in policy.paths.items() if how == "write"}
+    for path, how in policy.paths.items():
+        if how == "hidden" and (above := write.intersection(path.parents)):
+            raise SandboxError(
+                f"Landlock cannot hide {str(path)!r} from who may write to {str(min(above))!r}; "
+                "that needs bubblewrap, or a narrower folder"
+            )
 
 
 def _orders(limits: Limits, *, calls: bytes = b"") -> Orders:

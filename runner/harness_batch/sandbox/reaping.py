@@ -53,14 +53,18 @@ def wait(*descriptors: int, milliseconds: int | None = None) -> set[int]:
     return {descriptor for descriptor, _ in poll.poll(milliseconds)}
 
 
-def reap(ended: dict[int, int]) -> bool:
+def reap(ended: dict[int, int], *, kill_stopped: bool = False) -> bool:
     """Put every ended child's wait status into `ended`; False when no child is left at all."""
+    options = os.WNOHANG | (os.WUNTRACED if kill_stopped else 0)
     try:
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, options)
             if not pid:
                 return True
-            ended[pid] = status
+            if os.WIFSTOPPED(status):
+                os.kill(pid, signal.SIGKILL)
+            else:
+                ended[pid] = status
     except ChildProcessError:
         return False
 

@@ -13,7 +13,7 @@ Everything that comes is `SIZE (4 bytes) + marshal(...)`. First the orders, one 
 `Orders`), answered by `ready` or `error TEXT` on the same socket. Then requests `(argv, folder,
 env)`, all bytes, with the descriptors channel, stdout and optionally stderr beside the first byte.
 The answer on the channel is one of `exit N`, `crowd N` (ended for too many processes), `error
-TEXT`, `survivors`, then its end.
+TEXT`, `survivors`, `unkept` (the keeper was lost), then its end.
 """
 
 import array
@@ -24,6 +24,8 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple, TypedDict
 
 from harness_batch.sandbox.crowd import Crowd
@@ -200,13 +202,13 @@ def _body(control: socket.socket, head: bytes) -> bytes:
     return control.recv(int.from_bytes(head, "big"), socket.MSG_WAITALL) if head else b""
 
 
-def _hire(request: Request, control: socket.socket, wake: int, rules: int | None, most: int) -> int:
-    """Fork a keeper for the command; it holds none of the supervisor's own descriptors."""
+def _hire(request: Request, ours: Iterable[int], rules: int | None, most: int) -> int:
+    """Fork a keeper for the command; it holds none of `ours`, the supervisor's own descriptors."""
     keeper = os.fork()
     if not keeper:
         try:
-            control.close()
-            os.close(wake)
+            for descriptor in ours:
+                os.close(descriptor)
             socket.socket(fileno=request.channel).sendall(_keep(request, rules, most))
             os._exit(0)
         except OSError as error:
@@ -218,28 +220,44 @@ def _hire(request: Request, control: socket.socket, wake: int, rules: int | None
 
 def supervise(control: socket.socket, rules: int | None, helpers: set[int], most: int) -> None:
     """Serve the runner until it closes its end or dies, then kill all that is left."""
-    wake, keepers = wake_on_child(), set[int]()
+    wake, keepers = wake_on_child(), dict[int, int]()
     while True:
         ready = wait(control.fileno(), wake)
-        ended: dict[int, int] = {}
         if wake in ready:
             drain(wake)
-            reap(ended)
-            if any(ended.values()) or ended.keys() - keepers:  # a keeper's orphans came to us
-                exterminate(ended, spare=(keepers | helpers) - ended.keys())
-            keepers -= ended.keys()
+            _bury(keepers, helpers)
         if control.fileno() in ready:
             request = _receive(control)
             if request is None:
                 break
             try:
-                keepers.add(_hire(request, control, wake, rules, most))
+                ours = (control.fileno(), wake, *keepers.values())
+                keepers[_hire(request, ours, rules, most)] = request.channel
             except OSError:
-                pass  # no process to be had: the runner sees the channel end without an answer
+                os.close(request.channel)  # no process to be had: it ends without an answer
             finally:
-                for descriptor in {request.channel, request.stdout, request.stderr}:
+                for descriptor in {request.stdout, request.stderr}:
                     os.close(descriptor)
     exterminate({})
+
+
+def _bury(keepers: dict[int, int], helpers: set[int]) -> None:
+    """Forget who has ended, and kill what was left to us before anybody hears of the end.
+
+    A keeper stands in its command's reach. One that was killed leaves its orphans here; one that
+    was stopped would leave them free, so it is killed.
+    """
+    ended: dict[int, int] = {}
+    reap(ended, kill_stopped=True)
+    lost = any(ended.values()) or bool(ended.keys() - keepers.keys())
+    helpers -= ended.keys()
+    if lost:
+        exterminate(ended, spare=(keepers.keys() | helpers) - ended.keys())
+    for keeper in keepers.keys() & ended.keys():
+        if ended[keeper]:
+            with suppress(OSError), socket.socket(fileno=os.dup(keepers[keeper])) as channel:
+                channel.sendall(b"unkept")
+        os.close(keepers.pop(keeper))
 
 
 def main(descriptor: int) -> None:

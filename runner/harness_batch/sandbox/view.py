@@ -77,17 +77,22 @@ def parents_first(paths: Mapping[Path, Treatment]) -> list[tuple[Path, Treatment
     return sorted(paths.items(), key=lambda entry: len(entry[0].parts))
 
 
-def readable_beside(paths: Mapping[Path, Treatment]) -> Iterator[tuple[Path, bool]]:
+def readable_beside(
+    paths: Mapping[Path, Treatment], tops: Iterable[Path]
+) -> Iterator[tuple[Path, bool]]:
     """(path, with all below it): what to allow where only allowing is possible. Blocks.
 
-    A folder that something hidden lies in is taken apart; its links are left out, since what they
-    lead to has its own place.
+    That is `tops` and what is treated so, without what is hidden. A folder that something hidden
+    lies in is taken apart; its links are left out, since what they lead to has its own place.
     """
     secret = {path for path, treatment in paths.items() if treatment == "hidden"}
     around = {above for path in secret for above in path.parents}
-    yield from _beside(Path("/"), secret, around)
+    shown = tuple(tops)
+    for top in shown:
+        yield from _beside(top, secret, around)
     for path, treatment in paths.items():
-        if treatment == "read" and secret.intersection(path.parents):
+        above = set(path.parents)
+        if treatment == "read" and (secret & above or not above.intersection(shown)):
             yield from _beside(path, secret, around)
 
 

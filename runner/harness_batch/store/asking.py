@@ -76,6 +76,9 @@ class UserSql:
     def _refusals(self) -> Iterator[None]:
         try:
             yield
+        except TypeError as error:
+            # The binding's word on a text that is no Unicode: the bytes of an argument.
+            raise UsageError("the query holds bytes that are no UTF-8") from error
         except duckdb.InterruptException as error:
             raise UsageError("the query was stopped: it took longer than it may") from error
         except duckdb.Error as error:

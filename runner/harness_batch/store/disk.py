@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness_batch.errors import StorageError
@@ -64,17 +64,28 @@ def write_text(path: Path, text: str) -> None:
 def whole_file(path: Path) -> Iterator[Path]:
     """A name beside `path` for a writer that wants a name; the file takes the path's place.
 
+    A link leads to the file that is replaced; a folder, a device or a pipe is never replaced.
+
     Raises: StorageError.
     """
-    new = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        place = path.resolve()
+        if place.exists() and not place.is_file():
+            raise StorageError(f"cannot write {path}: it is there, and no regular file")
+        place.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror}") from error
+    except RuntimeError as error:  # what `resolve` says of links in a circle
+        raise StorageError(f"cannot write {path}: {error}") from error
+    new = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
         yield new
-        new.replace(path)
+        new.replace(place)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
     finally:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that is too long cannot be asked for either
+            new.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -93,7 +104,8 @@ def new_file(path: Path) -> Iterator[int]:
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
     finally:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -1,9 +1,7 @@
 """The bash tool: one shell command in the session's sandbox."""
 
-import shutil
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 from attrs import frozen
 
@@ -11,7 +9,7 @@ from harness_batch.errors import SandboxError
 from harness_batch.limits import BASH_TIMEOUT_MAX_SECONDS, BASH_TIMEOUT_SECONDS
 from harness_batch.messages import JsonObject
 from harness_batch.permissions.shell import ShellPlace, asks_of, refusal
-from harness_batch.processes import Command, CommandEnd
+from harness_batch.processes import Command, CommandEnd, own_program
 from harness_batch.rules import Ask
 from harness_batch.tools.capture import Capture
 from harness_batch.tools.paths import Place, Refused, locate
@@ -153,5 +151,4 @@ def _unfit(command: str) -> str | None:
 
 @cache
 def _bash() -> str | None:
-    found = shutil.which("bash")
-    return None if found is None else str(Path(found).absolute())
+    return own_program("bash")

@@ -6,7 +6,6 @@ once enough was found. Names with a line feed are passed over: they would blur t
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -16,7 +15,7 @@ import trio
 from attrs import define, field, frozen
 
 from harness_batch.errors import SandboxError
-from harness_batch.processes import Command
+from harness_batch.processes import Command, own_program
 from harness_batch.tools.globs import Glob
 from harness_batch.tools.paths import Place, Refused
 from harness_batch.tools.protocol import ToolContext
@@ -227,5 +226,4 @@ def _by_ourselves(*arguments: str) -> tuple[str, ...]:
 @cache
 def _ripgrep() -> str | None:
     """On PATH, or beside the interpreter, where the `search` extra puts it."""
-    beside = Path(sys.executable).parent
-    return shutil.which("rg") or shutil.which("rg", path=str(beside))
+    return own_program("rg", str(Path(sys.executable).parent))

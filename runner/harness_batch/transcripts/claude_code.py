@@ -38,7 +38,7 @@ _FINISH: dict[str, FinishReason] = {
 def is_it(first: dict[str, Any]) -> bool:
     """Whether a file whose first lines are such objects is one of these."""
     kinds = {"user", "assistant", "summary", "system", "queue-operation", "file-history-snapshot"}
-    return first.get("type") in kinds and bool(
+    return str(first.get("type")) in kinds and bool(
         {"sessionId", "leafUuid", "uuid", "messageId", "parentUuid"} & first.keys()
     )
 

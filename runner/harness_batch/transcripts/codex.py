@@ -13,6 +13,7 @@ from attrs import define, evolve, field
 
 from harness_batch.messages import (
     Completed,
+    FinishReason,
     PartBody,
     Reasoning,
     Running,
@@ -21,7 +22,7 @@ from harness_batch.messages import (
     ToolUse,
 )
 from harness_batch.transcripts.record import Called, Ending, Said, Transcript
-from harness_batch.transcripts.values import Values, lines
+from harness_batch.transcripts.values import Values, is_deep, lines
 
 AGENT = "codex"
 _KINDS = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
@@ -29,7 +30,7 @@ _KINDS = {"session_meta", "response_item", "event_msg", "turn_context", "compact
 
 def is_it(first: dict[str, Any]) -> bool:
     """Whether a file whose first lines are such objects is one of these."""
-    return first.get("type") in _KINDS and isinstance(first.get("payload"), dict)
+    return str(first.get("type")) in _KINDS and isinstance(first.get("payload"), dict)
 
 
 def read(file: Path) -> tuple[Transcript, ...]:
@@ -66,6 +67,8 @@ class _Rollout:
     _totals: TokenUsage = field(factory=TokenUsage)
     _said: list[Said] = field(factory=list)
     _open: Said | None = None
+    """The reply under way, without its bodies."""
+    _bodies: list[PartBody] = field(factory=list)
     _results: dict[str, str] = field(factory=dict)
 
     def take(self, line: Values, payload: Values) -> None:
@@ -122,7 +125,7 @@ class _Rollout:
         if self._open is None:
             name = f"reply-{line.source.line}"
             self._open = Said(id=name, role="assistant", at=line.time("timestamp"))
-        self._open = evolve(self._open, bodies=(*self._open.bodies, body))
+        self._bodies.append(body)
 
     def _count(self, line: Values, info: Values | None) -> None:
         told = None if info is None else info.object("total_token_usage")
@@ -147,9 +150,10 @@ class _Rollout:
     def _close(self) -> None:
         """The reply is complete: its request has been counted, or the user speaks again."""
         if self._open is not None:
-            asks = any(isinstance(body, ToolUse) for body in self._open.bodies)
-            self._said.append(evolve(self._open, finish="tool_calls" if asks else "stop"))
-        self._open = None
+            asks = any(isinstance(body, ToolUse) for body in self._bodies)
+            finish: FinishReason = "tool_calls" if asks else "stop"
+            self._said.append(evolve(self._open, bodies=tuple(self._bodies), finish=finish))
+        self._open, self._bodies = None, []
 
     def said(self) -> tuple[Said, ...]:
         """All messages, tool calls with their results."""
@@ -193,9 +197,10 @@ def _tool_use(item: Values) -> ToolUse:
     given = item.body.get("arguments", item.body.get("input", item.body.get("action")))
     if isinstance(given, str):
         try:
-            given = json.loads(given)
+            value = json.loads(given)
         except (ValueError, RecursionError):
-            given = {"input": given}
+            value = None
+        given = {"input": given} if value is None or is_deep(value, given) else value
     state = Running(input=given if isinstance(given, dict) else {"input": given})
     call_id = item.text("call_id") or f"call-{item.source.line}"
     return ToolUse(call_id=call_id, name=name, state=state)

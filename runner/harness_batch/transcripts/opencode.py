@@ -31,6 +31,10 @@ _FINISH: dict[str, FinishReason] = {
     "length": "length",
     "content-filter": "content_filter",
 }
+_TABLES = (
+    "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN"
+    " ('session', 'message', 'part')"
+)
 _SESSIONS = "SELECT id, parent_id, directory, version FROM session ORDER BY time_created, id"
 _MESSAGES = (
     "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
@@ -44,6 +48,9 @@ def read(file: Path) -> tuple[Transcript, ...]:
     try:
         uri = f"{file.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
+            # A view of these names would run whatever its author wrote, for as long as it likes.
+            if connection.execute(_TABLES).fetchone() != (3,):
+                raise source.fault("this database has not the tables of opencode")
             return tuple(_sessions(connection, source))
     except sqlite3.Error as error:
         raise source.fault(f"this is no database of opencode that can be read: {error}") from None

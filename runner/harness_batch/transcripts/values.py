@@ -1,7 +1,7 @@
 """Values out of a foreign JSON object: of the right type, or a fault with its place."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -14,7 +14,10 @@ from harness_batch.messages import JsonObject
 
 MAX_LINE: Final = 64_000_000
 """Characters of one line of JSON; an image inside of one takes a few."""
-_MOST: Final = 2**53
+MAX_DEPTH: Final = 200
+"""Objects and lists inside of each other."""
+_MOST: Final = 2**43
+"""Tokens or milliseconds; a million of them can still be added up in 64 bits."""
 
 
 @frozen
@@ -113,7 +116,31 @@ def parsed(text: str, source: Source) -> JsonObject:
         raise source.fault(f"this is no JSON ({said}); is the file cut off?") from None
     if not isinstance(value, dict):
         raise source.fault("this is no JSON object")
+    if is_deep(value, text):
+        raise source.fault("it is nested too deeply for a transcript")
     return value
+
+
+def is_deep(value: object, text: str) -> bool:
+    """Whether the value of a JSON text is nested deeper than can be masked and written again."""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return False
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+        case _:
+            return ()
 
 
 def lines(file: Path) -> Iterator[Values]:

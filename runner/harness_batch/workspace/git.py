@@ -8,7 +8,6 @@ have to be declared in the configuration of the git directory, and that is the r
 """
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -17,7 +16,7 @@ from pathlib import Path
 from attrs import Factory, evolve, frozen
 
 from harness_batch.errors import GitError, SandboxError
-from harness_batch.processes import Command, Launcher
+from harness_batch.processes import Command, Launcher, own_program
 
 SECONDS = 300.0
 """The longest that one git call may take; a checkout of a big repository is the longest one."""
@@ -55,10 +54,10 @@ SETTINGS = {
 @cache
 def git_program() -> str:
     """Absolute path of git. Raises: GitError when there is none on PATH."""
-    found = shutil.which("git")
+    found = own_program("git")
     if found is None:
         raise GitError("git is not installed, or not on PATH")
-    return str(Path(found).absolute())
+    return found
 
 
 @frozen(kw_only=True)
@@ -169,7 +168,7 @@ class Git:
         name = argv[1]
         file = self.git_dir / "stdin"
         if stdin:
-            file.write_bytes(stdin)
+            _write_anew(file, stdin)
             argv = ("/bin/sh", "-c", 'exec "$@" < "$0"', str(file), *argv)
         command = Command(
             argv=tuple(argv), cwd=self._folder(), env=self.environment(), timeout=SECONDS
@@ -179,6 +178,16 @@ class Git:
         except SandboxError as error:
             raise GitError(f"git {name}: {error}") from error
         return end.exit_code, b"".join(out), b"".join(err)
+
+
+def _write_anew(file: Path, content: bytes) -> None:
+    """No link is followed: the sandbox may write to that folder. Raises: GitError."""
+    try:
+        file.unlink(missing_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as fresh:
+            fresh.write(content)
+    except OSError as error:
+        raise GitError(f"cannot write {file}: {error}") from error
 
 
 def _complaint(args: Sequence[str], err: bytes) -> str:

@@ -7,12 +7,15 @@ misread, newlines included.
 
 import difflib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import frozen
 
 from harness_batch.errors import GitError
 from harness_batch.workspace.git import Git
+
+_CONFIGURATIONS = {"config", "config.worktree"}
 
 
 @frozen(kw_only=True)
@@ -54,6 +57,17 @@ def discover(path: Path) -> Repository:
     raise GitError(
         f"{path} is not in a git repository; name one with --repo, or make one with `git init`"
     )
+
+
+def configurations(repository: Repository) -> Iterator[Path]:
+    """Files that may hold tokens: its configuration, and those of its submodules. Blocks."""
+    yield repository.common_dir / "config"
+    yield repository.git_dir / "config.worktree"
+    for top in dict.fromkeys((repository.common_dir, repository.git_dir)):
+        for folder, below, files in os.walk(top / "modules"):
+            yield from (Path(folder, name) for name in files if name in _CONFIGURATIONS)
+            if "objects" in below:  # a git directory; others may lie beside its objects
+                below[:] = [name for name in below if name in {"modules", "worktrees"}]
 
 
 def resolve_base(repository: Repository, ref: str) -> str | None:

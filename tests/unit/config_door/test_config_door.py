@@ -69,7 +69,7 @@ def faults_of(text: str, tmp_path: Path, environ: Mapping[str, str] | None = Non
 
 def test_without_files_the_built_in_providers_are_there(home: Path) -> None:
     config = load(home, environ={"ANTHROPIC_API_KEY": "sk-ant-123456"})
-    names = ["anthropic", "copilot", "openai", "openai-responses", "scripted"]
+    names = ["anthropic", "copilot", "openai", "openai-responses", "replay", "scripted"]
     assert sorted(config.providers) == names
     anthropic = config.providers["anthropic"]
     assert (anthropic.type, anthropic.base_url) == ("anthropic", "https://api.anthropic.com")

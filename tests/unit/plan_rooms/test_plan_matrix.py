@@ -91,6 +91,9 @@ def test_included_rows_come_last_in_the_order_of_the_axes() -> None:
             ["packages/core/a.py", "packages/core/deep", "packages/core/deep/c.py"],
         ),
         ("nothing/*", []),
+        ("packages/[+--c]*/", ["packages/cli", "packages/core"]),
+        ("packages/[c&&]*/", ["packages/cli", "packages/core"]),
+        ("packages/[[~~||c]*/", ["packages/cli", "packages/core"]),
     ],
 )
 def test_a_glob_gives_paths_of_the_repository(pattern: str, expected: list[str]) -> None:
