@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 def called(bench: Bench, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     config = bench.folder / "config.json"
-    return trio.run(bench.run, *arguments, "--config", str(config))
+    return trio.run(partial(bench.run, *arguments, "--config", str(config)))
 
 
 def bench_of(ran: Ran) -> Bench:
