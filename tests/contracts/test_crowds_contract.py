@@ -22,7 +22,7 @@ from workspace_processes import commands_of, started_by
 
 MOST = 60
 BOMB = """
-import os, time
+import os, sys, time
 def second():
     try:
         return os.fork()
@@ -43,7 +43,7 @@ for number in range(600):
     born += 1
     time.sleep(0.001)
 print(born, flush=True)
-time.sleep(8)
+time.sleep(int(sys.argv[1]))
 """
 
 
@@ -82,7 +82,7 @@ async def run(launcher: Launcher, *argv: str) -> CommandEnd:
 
 
 async def bomb(launcher: Launcher) -> CommandEnd:
-    return await run(launcher, sys.executable, "-I", "-S", "-c", BOMB)
+    return await run(launcher, sys.executable, "-I", "-S", "-c", BOMB, "8")
 
 
 async def test_a_bomb_is_ended_and_told_and_the_command_beside_it_goes_on(
@@ -113,7 +113,6 @@ async def test_a_bomb_is_ended_and_told_and_the_command_beside_it_goes_on(
     assert ended.limit == f"ended by the sandbox: more than {MOST} processes"
     assert ended.exit_code == -9
     assert not ended.timed_out
-    assert ended.duration_s < 5
     assert peak < 500  # looked at now and then: the real peak may lie between two looks
     assert [(end.exit_code, end.limit) for end in ends] == [(3, "")]
     assert commands_of(os.getpid()) == set()
@@ -124,13 +123,14 @@ async def test_a_group_lets_no_more_start_and_the_session_goes_on(
 ) -> None:
     output: list[bytes] = []
     bounded = policy(tmp_path, Limits(processes=0, tasks=MOST))
-    argv = (sys.executable, "-I", "-S", "-c", BOMB)
+    argv = (sys.executable, "-I", "-S", "-c", BOMB, "0")
     async with open_launcher(bounded, mechanism) as launcher:
-        ended = await launcher.run(Command(argv=argv, cwd=Path(), timeout=1), output.append)
+        ended = await launcher.run(Command(argv=argv, cwd=Path(), timeout=20), output.append)
         after = await run(launcher, "sh", "-c", "sleep 0 & wait; exit 4")
         assert len(groups_of(os.getpid(), here)) == 1
 
     assert 0 < int(b"".join(output)) < MOST
+    assert ended.exit_code == 0
     assert ended.limit == f"the sandbox refused more than {MOST} processes and threads"
     assert (after.exit_code, after.limit) == (4, "")
     assert groups_of(os.getpid(), here) == []

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from threading import Thread
 
 import trio
 from attrs import frozen
@@ -17,6 +18,8 @@ from harness_batch.sandbox.cgroups import Ground, Group, Met, ground, open_group
 from harness_batch.sandbox.crowd import family_of
 from harness_batch.sandbox.policy import GIB, Limits
 
+ROUNDS = 5
+"""Who is born of one that is in the group is in it: each round finds one generation less."""
 Finding = Callable[[], Ground | None]
 
 
@@ -42,11 +45,20 @@ class Bounds:
     limits: Limits
     group: Group | None
 
-    async def hold(self, pid: int) -> None:
-        """Put a process and its descendants into the group; in a thread, as the kernel may wait."""
-        if self.group is not None:
-            with suppress(OSError):
-                await trio.to_thread.run_sync(self.group.take, family_of(pid))
+    def begin(self, pid: int) -> Thread | None:
+        """Put a process into the group, in a thread as the kernel may wait ten milliseconds."""
+        if self.group is None:
+            return None
+        moving = Thread(target=_put, args=(self.group, pid), daemon=True)
+        moving.start()
+        return moving
+
+    async def hold(self, pid: int, moving: Thread | None) -> None:
+        """Return when that process and its descendants are in the group."""
+        if moving is not None and moving.is_alive():
+            await trio.to_thread.run_sync(moving.join)
+        if self.group is not None and self.group.without(family_of(pid)):
+            await trio.to_thread.run_sync(_put, self.group, pid)
 
     def met(self) -> Met:
         """How often so far."""
@@ -63,6 +75,15 @@ class Bounds:
         if now.tasks > before.tasks:
             return f"the sandbox refused more than {self.limits.tasks} processes and threads"
         return ""
+
+
+def _put(group: Group, pid: int) -> None:
+    """With its descendants, some of which are born meanwhile. Failing is no reason to fail."""
+    with suppress(OSError):
+        for _ in range(ROUNDS):
+            if not (outside := group.without(family_of(pid))):
+                break
+            group.take(outside)
 
 
 @asynccontextmanager

@@ -54,10 +54,14 @@ class Group:
     folder: Path
 
     def take(self, pids: Collection[int]) -> None:
-        """Put these into it, those that are already there left alone. Raises: OSError."""
-        for pid in set(pids) - set(_processes(self.folder)):
+        """Put these into it. Raises: OSError."""
+        for pid in pids:
             with suppress(ProcessLookupError):
                 (self.folder / "cgroup.procs").write_text(str(pid))
+
+    def without(self, pids: Collection[int]) -> set[int]:
+        """Those of them that are not in it."""
+        return set(pids) - set(_processes(self.folder))
 
     def met(self) -> Met:
         """See `Met`."""

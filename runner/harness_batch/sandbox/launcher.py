@@ -13,8 +13,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -67,7 +68,8 @@ async def open_launcher(
             theirs.close()
             control = trio.socket.from_stdlib_socket(ours)
             try:
-                yield _Supervised(control, policy, start, said, bounds, process.pid)
+                held = partial(bounds.hold, process.pid, bounds.begin(process.pid))
+                yield _Supervised(control, policy, start, said, bounds, held)
             finally:
                 ours.close()
                 with trio.CancelScope(shield=True):
@@ -141,8 +143,8 @@ class _Supervised:
     said: BinaryIO
     """What the supervisor and what it is wrapped in print."""
     bounds: Bounds
-    pid: int
-    """Of the supervisor, or of what it is wrapped in."""
+    held: Callable[[], Awaitable[None]]
+    """Returns when the bounds hold for the supervisor."""
     ready: bool = False
     turn: trio.Lock = Factory(trio.Lock)
     """Requests go out whole, one after the other."""
@@ -209,9 +211,8 @@ class _Supervised:
         answer = b""
         try:
             await self._whole(len(orders).to_bytes(4, "big") + orders)
-            await self.bounds.hold(self.pid)  # while it starts
             answer = await self.control.recv(CHUNK)
-            await self.bounds.hold(self.pid)  # what was born outside meanwhile
+            await self.held()
         except OSError:
             pass  # it is gone; why it has said
         if answer != b"ready":
